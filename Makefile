@@ -1,0 +1,47 @@
+# Everything works from a fresh clone with Python 3.11 or newer, make and the package index.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.PHONY: help demo test test-slow test-lowest lint format bench clean
+
+help:  ## Show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev --editable .
+	@touch $(INSTALLED)
+
+demo: $(INSTALLED)  ## The paper's propositions, with a picture each, in about a minute
+	$(BIN)/charax reproduce propositions --output runs/propositions
+
+test: $(INSTALLED)  ## The tests, in under ten minutes on two cores
+	$(BIN)/python -m pytest -q
+
+test-slow: $(INSTALLED)  ## The tests that take minutes
+	$(BIN)/python -m pytest -q -m slow
+
+test-lowest:  ## The tests with the oldest versions of the dependencies that we support
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	.venv-lowest/bin/python -m pip install --quiet --constraint constraints-lowest.txt --group dev --editable .
+	.venv-lowest/bin/python -m pytest -q
+
+lint: $(INSTALLED)  ## Ruff, pyright and the order of the rooms
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports --no-cache
+
+format: $(INSTALLED)  ## Let ruff format and fix what it can
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(INSTALLED)  ## Side-by-side timings; writes docs/results/core-benchmarks.json
+	$(BIN)/python -m benchmarks
+
+clean:  ## Remove environments and caches
+	rm -rf .venv .venv-lowest .cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,54 @@
+"""What a network of a field may look at, and how those things are laid side by side for it."""
+
+from collections.abc import Iterable
+from typing import Literal, NamedTuple, get_args
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from charax.nn import join
+
+Read = Literal["s", "x", "u", "u0", "context"]
+Scalar = float | Float[Array, ""]
+
+
+class Condition(NamedTuple):
+    """What stays the same along one walk: the z of a(s, x, u; z)."""
+
+    u0: Float[Array, "batch *state"] | None = None
+    context: Float[Array, "batch *_"] | None = None
+
+
+def as_reads(reads: Iterable[Read]) -> tuple[Read, ...]:
+    """Check names of things to read and put them into the order in which a network sees them."""
+    asked = (reads,) if isinstance(reads, str) else tuple(reads)
+    unknown = [read for read in asked if read not in get_args(Read)]
+    if unknown:
+        raise ValueError(f"reads may name {', '.join(get_args(Read))}; got {', '.join(map(repr, unknown))}")
+    if not asked:
+        raise ValueError(f"reads is empty: name at least one of {', '.join(get_args(Read))}")
+    return tuple(read for read in get_args(Read) if read in asked)
+
+
+def gather(
+    reads: tuple[Read, ...],
+    s: Scalar,
+    x: Float[Array, "batch k"] | None,
+    u: Float[Array, "batch *state"],
+    z: Condition,
+) -> Float[Array, "batch *space channels"]:
+    """The input of a network that reads `reads`: one batch, with s and x as planes beside images."""
+    available = {
+        "s": jnp.broadcast_to(jnp.asarray(s, u.dtype), (u.shape[0], 1)),
+        "x": x,
+        "u": u,
+        "u0": z.u0,
+        "context": z.context,
+    }
+    missing = [read for read in reads if available[read] is None]
+    if missing:
+        raise ValueError(
+            f"this field reads {', '.join(missing)}, which was not given: "
+            "pass it to the solve, or build the field without it in `reads`"
+        )
+    return join(*(piece for read in reads if (piece := available[read]) is not None))

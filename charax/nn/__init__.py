@@ -1,0 +1,25 @@
+"""Building blocks that take whole batches: layers, activations and the convolution behind the image fields."""
+
+from charax.nn.activations import ACTIVATIONS, Activation, find_activation
+from charax.nn.convolution import convolve
+from charax.nn.joining import join
+from charax.nn.layers import Apply, AveragePool, Chain, Conv, Flatten, InstanceNorm, Linear, Network, mlp
+from charax.nn.parameters import count_parameters
+
+__all__ = [
+    "ACTIVATIONS",
+    "Activation",
+    "Apply",
+    "AveragePool",
+    "Chain",
+    "Conv",
+    "Flatten",
+    "InstanceNorm",
+    "Linear",
+    "Network",
+    "convolve",
+    "count_parameters",
+    "find_activation",
+    "join",
+    "mlp",
+]

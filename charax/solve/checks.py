@@ -1,0 +1,54 @@
+"""Bad input to a solve, in words."""
+
+import jax.core
+import jax.numpy as jnp
+
+from charax.fields import AbstractField
+
+
+def is_concrete(value) -> bool:
+    return not isinstance(value, jax.core.Tracer)
+
+
+def check_arguments(field: AbstractField, u0, x0, s0, s1, at, conditioned_on, context):
+    """The arguments as arrays of one dtype, or an exception that names the argument and what to do."""
+    if u0.shape[0] == 0:
+        raise ValueError("u0 is an empty batch; give at least one sample")
+    for name, value in (("u0", u0), ("context", context), ("conditioned_on", conditioned_on), ("x0", x0)):
+        if value is None:
+            continue
+        if value.shape[0] != u0.shape[0]:
+            raise ValueError(f"{name} has {value.shape[0]} samples where u0 has {u0.shape[0]}: give one row per sample")
+        if is_concrete(value) and not bool(jnp.isfinite(value).all()):
+            finite = jnp.isfinite(value).reshape(value.shape[0], -1).all(axis=1)
+            raise ValueError(
+                f"{name} is not finite in sample {int(jnp.argmin(finite))}: remove or impute NaN and infinity first"
+            )
+    if "context" in field.reads and context is None:
+        raise ValueError('this field reads "context": pass context=… to the solve')
+    if conditioned_on is not None and conditioned_on.shape != u0.shape:
+        raise ValueError(f"conditioned_on must have the shape of u0, {u0.shape}, got {conditioned_on.shape}")
+    k = field.characteristic_dim
+    if k:
+        x0 = jnp.zeros((u0.shape[0], k), u0.dtype) if x0 is None else x0
+        if x0.shape[1] != k:
+            raise ValueError(f"x0 must have the field's {k} characteristic dimensions, got {x0.shape[1]}")
+    elif x0 is not None:
+        raise ValueError("x0 was given, but a plain field has no characteristic: leave x0 out")
+    s0, s1 = jnp.asarray(s0, u0.dtype), jnp.asarray(s1, u0.dtype)
+    if is_concrete(s0) and is_concrete(s1):
+        if not bool(jnp.isfinite(s0) & jnp.isfinite(s1)):
+            raise ValueError(f"s0 and s1 must be finite, got s0={s0} and s1={s1}")
+        if s0 == s1:
+            raise ValueError(f"s1 equals s0 ({s0}), so there is nowhere to walk: give an s1 before or after s0")
+    if at is not None:
+        at = jnp.asarray(at, u0.dtype)
+        if at.shape[0] == 0:
+            raise ValueError("at is empty: name at least one point between s0 and s1, or leave it out")
+        if all(map(is_concrete, (at, s0, s1))):
+            ordered = at if s0 < s1 else at[::-1]
+            if bool((ordered[1:] < ordered[:-1]).any()):
+                raise ValueError("at must be sorted in the direction from s0 to s1")
+            if ordered[0] < min(s0, s1) or ordered[-1] > max(s0, s1):
+                raise ValueError(f"at must lie between s0={s0} and s1={s1}, got {at.min()} to {at.max()}")
+    return u0, x0, s0, s1, at

@@ -1,0 +1,207 @@
+"""How to integrate a field: method, tolerances, adjoint."""
+
+from typing import Literal, get_args
+
+import diffrax as dfx
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optimistix as optx
+from jaxtyping import Array, Float
+
+from charax.fields import AbstractField, Condition, Scalar
+from charax.solve.checks import check_arguments, is_concrete
+from charax.solve.controller import RecordedController
+from charax.solve.course import Course, State, u_adjoint_norm, u_norm
+from charax.solve.methods import find_method, has_error_estimate
+from charax.solve.report import count, judge, stiffness
+from charax.solve.solution import Outcome, Solution
+
+Adjoint = Literal["checkpoint", "backsolve", "direct"]
+
+
+def _as_tolerance(value: Scalar | np.ndarray) -> Array | np.ndarray:
+    # An array, not a Python float, so that a jitted function does not recompile when it changes.
+    return value if isinstance(value, jax.Array) else np.asarray(value, dtype=float)
+
+
+class Solver(eqx.Module):
+    """A frozen description of how to integrate; pass it where a model is evaluated.
+
+    ```python
+    import jax.numpy as jnp
+    from charax.fields import PlainField
+    from charax.solve import Solver
+
+    decay = PlainField(lambda u: -u, reads=("u",))
+    solution = Solver("dopri5", rtol=1e-6, atol=1e-6).solve(decay, jnp.ones((1, 1)))
+    assert abs(solution.u[0, 0] - jnp.exp(-1)) < 1e-5
+    ```
+    """
+
+    method: str | dfx.AbstractSolver = "dopri5"
+    """euler, midpoint, heun, bosh3, tsit5, dopri5, dopri8, or any diffrax solver."""
+    rtol: Array | np.ndarray = eqx.field(default=1e-5, converter=_as_tolerance)
+    atol: Array | np.ndarray = eqx.field(default=1e-5, converter=_as_tolerance)
+    steps: int | None = eqx.field(default=None, static=True)
+    """Make this many equal steps instead of keeping to tolerances."""
+    adjoint: Adjoint = eqx.field(default="checkpoint", static=True)
+    """checkpoint: exact gradients of the steps made, memory like the logarithm of the steps.
+    backsolve: the continuous adjoint solved backwards, constant memory, approximate.
+    direct: plain differentiation through every step; the one that also supports forward mode."""
+    per_sample: bool = eqx.field(default=False, static=True)
+    """Give each sample its own steps instead of one step size for the whole batch."""
+    max_steps: int = eqx.field(default=4096, static=True)
+
+    def __check_init__(self):
+        method = find_method(self.method)
+        if self.adjoint not in get_args(Adjoint):
+            raise ValueError(f"unknown adjoint {self.adjoint!r}; choose from {', '.join(get_args(Adjoint))}")
+        if self.steps is not None and self.steps < 1:
+            raise ValueError(f"steps must be at least 1, got {self.steps}; leave it out to keep to tolerances instead")
+        if self.steps is None and not has_error_estimate(method):
+            raise ValueError(
+                f"method={self.method!r} has no error estimate, so it cannot keep to a tolerance: give steps=…"
+            )
+        if self.max_steps < 1:
+            raise ValueError(f"max_steps must be at least 1, got {self.max_steps}")
+        for name, value in (("rtol", self.rtol), ("atol", self.atol)):
+            if is_concrete(value) and not (np.ndim(value) == 0 and value > 0):
+                raise ValueError(
+                    f"{name} must be a number above 0, got {value}; no solver reaches an error of nothing. "
+                    "float32 can do about 1e-6, float64 about 1e-13"
+                )
+
+    def solve(
+        self,
+        field: AbstractField,
+        u0: Float[Array, "batch *state"],
+        *,
+        context: Float[Array, "batch *_"] | None = None,
+        s0: Scalar = 0.0,
+        s1: Scalar = 1.0,
+        at: Float[Array, "points"] | None = None,
+        x0: Float[Array, "batch k"] | None = None,
+        conditioned_on: Float[Array, "batch *state"] | None = None,
+        with_characteristic: bool = False,
+    ) -> Solution:
+        """Walk along `field` from `u0` at s0 to s1; s1 may lie before s0.
+
+        - `context` is handed to a field that reads it.
+        - `at` are points between s0 and s1 at which the course is wanted.
+        - `x0` is where the characteristic starts; the origin if left out.
+        - `conditioned_on` is what a field that reads u0 sees; the starting value if left out. Give the
+          original value when walking back.
+        - `with_characteristic` follows x(s) even if no part of the field reads it. It does not change
+          the steps.
+
+        Outside of `jit` a failed solve raises `SolveError`. Inside, `Solution.outcome` says how it went.
+        """
+        u0, x0, s0, s1, at = check_arguments(field, u0, x0, s0, s1, at, conditioned_on, context)
+        z = Condition(
+            u0=(u0 if conditioned_on is None else conditioned_on) if "u0" in field.reads else None,
+            context=context if "context" in field.reads else None,
+        )
+        follows_x = field.characteristic_dim > 0 and (with_characteristic or "x" in field.reads)
+        solution, stopped = _integrate(self, field, State(u0, x0 if follows_x else None), s0, s1, at, z)
+        if not is_concrete(solution.outcome):
+            return solution
+        if bool((solution.outcome == Outcome.OUT_OF_STEPS).any()):
+            ratio = stiffness(field, solution.stats, stopped, s0, s1, z)
+            solution = eqx.tree_at(lambda it: it.stats.stiffness, solution, ratio, is_leaf=lambda it: it is None)
+        return solution.check()
+
+
+# Tried first, as a fraction of the way. Two steps grow it to the whole way, or one rejection shrinks it fivefold;
+# an estimate from the field would cost two evaluations.
+_FIRST_STEP = 0.01
+
+
+@eqx.filter_jit
+def _integrate(
+    solver: Solver, field: AbstractField, start: State, s0: Array, s1: Array, at: Array | None, z: Condition
+) -> tuple[Solution, State]:
+    """The solution, and the state in which the solve stopped, which is the last one that was good if it failed."""
+    if not solver.per_sample:
+        return _integrate_together(solver, field, start, s0, s1, at, z)
+
+    def one(start: State, z: Condition) -> tuple[Solution, State]:
+        start, z = jax.tree.map(lambda leaf: leaf[None], (start, z))
+        return _integrate_together(solver, field, start, s0, s1, at, z)
+
+    solution, stopped = jax.vmap(one)(start, z)
+    # From [batch, points, 1, …] and [batch, 1, …] to the layout of a joint solve.
+    along = lambda path: None if path is None else jnp.swapaxes(path[:, :, 0], 0, 1)
+    joint = Solution(
+        u=solution.u[:, 0],
+        x=None if solution.x is None else solution.x[:, 0],
+        s=at,
+        trajectory=along(solution.trajectory),
+        characteristic=along(solution.characteristic),
+        outcome=solution.outcome,
+        stats=solution.stats,
+    )
+    return joint, jax.tree.map(lambda leaf: leaf[:, 0], stopped)
+
+
+def _integrate_together(
+    solver: Solver, field: AbstractField, start: State, s0: Array, s1: Array, at: Array | None, z: Condition
+) -> tuple[Solution, State]:
+    dtype = start.u.dtype
+    method = find_method(solver.method)
+    rtol, atol = jnp.asarray(solver.rtol, dtype), jnp.asarray(solver.atol, dtype)
+    # A characteristic that nobody reads is followed without changing the steps.
+    joint = start.x is None or "x" in field.reads
+    norm, adjoint_norm = (optx.rms_norm, dfx.adjoint_rms_seminorm) if joint else (u_norm, u_adjoint_norm)
+
+    if solver.steps is None:
+        controller = RecordedController(dfx.PIDController(rtol, atol, norm=norm))
+        backward_controller = RecordedController(dfx.PIDController(rtol, atol, norm=adjoint_norm))
+        dt0, max_steps = jnp.asarray(_FIRST_STEP, dtype), solver.max_steps
+    else:
+        controller = backward_controller = dfx.ConstantStepSize()
+        dt0, max_steps = jnp.asarray(1 / solver.steps, dtype), solver.steps
+    match solver.adjoint:
+        case "checkpoint":
+            adjoint = dfx.RecursiveCheckpointAdjoint(checkpoints=_checkpoints(max_steps))
+        case "backsolve":
+            # A backward solve that fails has no solution to carry its outcome: it must not pass for a gradient.
+            adjoint = dfx.BacksolveAdjoint(stepsize_controller=backward_controller, throw=True)
+        case "direct":
+            adjoint = dfx.DirectAdjoint()
+
+    result = dfx.diffeqsolve(
+        dfx.ODETerm(Course(field)),
+        method,
+        t0=jnp.zeros((), dtype),
+        t1=jnp.ones((), dtype),
+        dt0=dt0,
+        y0=start,
+        args=(s0, s1, z),
+        saveat=dfx.SaveAt(
+            ts=None if at is None else jnp.clip((at - s0) / (s1 - s0), 0, 1), t1=True, controller_state=True
+        ),
+        stepsize_controller=controller,
+        adjoint=adjoint,
+        max_steps=max_steps,
+        throw=False,
+    )
+    end = jax.tree.map(lambda path: path[-1], result.ys)
+    path = None if at is None else jax.tree.map(lambda path: path[:-1], result.ys)
+    outcome = judge(result, end.u)
+    solution = Solution(
+        u=jnp.where(outcome == Outcome.SUCCESS, end.u, jnp.nan),
+        x=end.x,
+        s=at,
+        trajectory=None if path is None else path.u,
+        characteristic=None if path is None else path.x,
+        outcome=outcome,
+        stats=count(result, method, rtol, max_steps),
+    )
+    return solution, end
+
+
+def _checkpoints(max_steps: int) -> int:
+    """Enough that few steps are recomputed, and no more than twice as many for a million steps as for ten."""
+    return min(max_steps, max(16, 2 * (max_steps - 1).bit_length()))

@@ -1,0 +1,122 @@
+"""What is to be solved: uₜ + a(x, t, u)·∇u = c(x, t, u) with u(x, 0) = u₀(x)."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+Domain = tuple[tuple[float, float], ...]
+
+
+def as_domain(domain: Sequence[float] | Sequence[Sequence[float]]) -> Domain:
+    """One (lower, upper) for each space dimension; a single pair is one dimension."""
+    box = np.asarray(domain, float)
+    box = box[None] if box.ndim == 1 else box
+    if box.ndim != 2 or box.shape[1] != 2 or box.shape[0] == 0:
+        raise ValueError(f"domain must be one (lower, upper) per space dimension, got {domain}")
+    if not (np.isfinite(box).all() and (box[:, 0] < box[:, 1]).all()):
+        raise ValueError(f"domain must have finite lower < upper in every dimension, got {domain}")
+    return tuple((float(lower), float(upper)) for lower, upper in box)
+
+
+class AbstractProblem(eqx.Module):
+    """A first-order quasi-linear PDE and its initial value, row by row for a batch of points.
+
+    Along a characteristic dx/dt = a and du/dt = c, so everything is known once its foot point, the place
+    where it starts at t = 0, is known. Arrays that a problem holds are its parameters: gradients reach them.
+    """
+
+    domain: eqx.AbstractVar[Domain]
+    """Where the initial value is given. Characteristics start here and nowhere else."""
+
+    @property
+    def dim(self) -> int:
+        """The number d of space dimensions."""
+        return len(self.domain)
+
+    @abstractmethod
+    def velocity(
+        self, x: Float[Array, "batch d"], t: Float[Array, "batch"], u: Float[Array, "batch *n"]
+    ) -> Float[Array, "batch d"]:
+        """a(x, t, u)"""
+
+    @abstractmethod
+    def source(
+        self, x: Float[Array, "batch d"], t: Float[Array, "batch"], u: Float[Array, "batch *n"]
+    ) -> Float[Array, "batch *n"]:
+        """c(x, t, u)"""
+
+    @abstractmethod
+    def initial(self, x: Float[Array, "batch d"]) -> Float[Array, "batch *n"]:
+        """u(x, 0)"""
+
+    @abstractmethod
+    def exact(self, x: Float[Array, "batch d"], t: Float[Array, "batch"]) -> Float[Array, "batch *n"]:
+        """The solution in closed form before the first crossing, NaN from there on."""
+
+
+class Problem(AbstractProblem):
+    """A problem made of functions. A function that is an equinox module brings its parameters with it.
+
+    ```python
+    import jax.numpy as jnp
+    from charax.pde import Problem, solve
+
+    decaying_wind = Problem(
+        velocity=lambda x, t, u: jnp.exp(-t)[:, None],
+        initial=lambda x: jnp.sin(x[:, 0]),
+        domain=(-10.0, 10.0),
+    )
+    u = solve(decaying_wind, jnp.array([[1.0]]), jnp.array([2.0]))
+    assert abs(u[0] - jnp.sin(1 - (1 - jnp.exp(-2)))) < 1e-4
+    ```
+    """
+
+    velocity_function: Callable[..., Float[Array, "batch d"]]
+    initial_function: Callable[..., Float[Array, "batch *n"]]
+    source_function: Callable[..., Float[Array, "batch *n"]] | None
+    exact_function: Callable[..., Float[Array, "batch *n"]] | None
+    domain: Domain = eqx.field(static=True)
+
+    def __init__(
+        self,
+        velocity: Callable[..., Float[Array, "batch d"]],
+        initial: Callable[..., Float[Array, "batch *n"]],
+        *,
+        domain: Sequence[float] | Sequence[Sequence[float]],
+        source: Callable[..., Float[Array, "batch *n"]] | None = None,
+        exact: Callable[..., Float[Array, "batch *n"]] | None = None,
+    ):
+        """`velocity(x, t, u)`, `source(x, t, u)` (nothing if left out), `initial(x)`, `exact(x, t)` if it is known."""
+        self.velocity_function = velocity
+        self.initial_function = initial
+        self.source_function = source
+        self.exact_function = exact
+        self.domain = as_domain(domain)
+
+    def velocity(
+        self, x: Float[Array, "batch d"], t: Float[Array, "batch"], u: Float[Array, "batch *n"]
+    ) -> Float[Array, "batch d"]:
+        return self.velocity_function(x, t, u)
+
+    def source(
+        self, x: Float[Array, "batch d"], t: Float[Array, "batch"], u: Float[Array, "batch *n"]
+    ) -> Float[Array, "batch *n"]:
+        return jnp.zeros_like(u) if self.source_function is None else self.source_function(x, t, u)
+
+    def initial(self, x: Float[Array, "batch d"]) -> Float[Array, "batch *n"]:
+        return self.initial_function(x)
+
+    def exact(self, x: Float[Array, "batch d"], t: Float[Array, "batch"]) -> Float[Array, "batch *n"]:
+        if self.exact_function is None:
+            raise ValueError("this problem has no closed form: give exact=… to Problem, or compare with solve")
+        return self.exact_function(x, t)
+
+
+def cast(problem: AbstractProblem, dtype: jnp.dtype) -> AbstractProblem:
+    """The problem in one precision, so that a parameter made in another does not change it halfway."""
+    return jax.tree.map(lambda leaf: leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf, problem)

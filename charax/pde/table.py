@@ -1,0 +1,191 @@
+"""A table of characteristics from all over the domain: where they are, and how far apart, at any time.
+
+It is traced once for a set of points, and gives each of them brackets to start its root finder from, and a count of
+the characteristics that meet there.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from charax.fields import Condition
+from charax.pde.flow import Sensitivity, SensitivityFlow, value_shape
+from charax.pde.problem import AbstractProblem
+from charax.solve import Outcome, Solver
+
+_TIMES = 65
+_FEET_ON_LINE = 512
+_FEET_IN_BOX = 640
+
+
+def feet_per_axis(d: int) -> int:
+    return _FEET_ON_LINE if d == 1 else max(3, int(_FEET_IN_BOX ** (1 / d)))
+
+
+def grid(box: Float[Array, "d 2"]) -> Float[Array, "feet d"]:
+    """Foot points all over a box; on a line, in order."""
+    axes = [jnp.linspace(lower, upper, feet_per_axis(box.shape[0]), dtype=box.dtype) for lower, upper in box]
+    return jnp.stack(jnp.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, box.shape[0])
+
+
+class Table(eqx.Module):
+    """Positions and spreads of characteristics, with their rates, at equal fractions of the way to `end`."""
+
+    feet: Float[Array, "feet d"]
+    end: Float[Array, ""]
+    x: Float[Array, "times feet d"]
+    x_rate: Float[Array, "times feet d"]
+    spread: Float[Array, "times feet d d"]
+    """∂x/∂ξ"""
+    spread_rate: Float[Array, "times feet d d"]
+
+    def at(self, t: Float[Array, "points"]) -> tuple[Float[Array, "points feet d"], Float[Array, "points feet d d"]]:
+        """x and ∂x/∂ξ of every foot at each of the times."""
+        cell, weights = self._hermite(t)
+
+        def blend(values: Array, rates: Array) -> Array:
+            corners = (values[cell], values[cell + 1], rates[cell], rates[cell + 1])
+            return _weigh(weights, corners)
+
+        return blend(self.x, self.x_rate), blend(self.spread, self.spread_rate)
+
+    def spread_at(self, t: Float[Array, "feet"]) -> Float[Array, "feet"]:
+        """det ∂x/∂ξ of every foot, each at its own time."""
+        cell, weights = self._hermite(t)
+        feet = jnp.arange(cell.shape[0])
+        rows = (self.spread, cell), (self.spread, cell + 1), (self.spread_rate, cell), (self.spread_rate, cell + 1)
+        return determinant(_weigh(weights, tuple(values[row, feet] for values, row in rows)))
+
+    def _hermite(self, t: Float[Array, "points"]) -> tuple[Int[Array, "points"], tuple[Array, ...]]:
+        """The cell of the table around each time, and the weights of both its values and both its rates."""
+        cells = self.x.shape[0] - 1
+        place = cells * jnp.clip(jnp.where(self.end > 0, t / jnp.where(self.end > 0, self.end, 1), 0), 0, 1)
+        cell = jnp.clip(place.astype(int), 0, cells - 1)
+        theta = place - cell
+        return cell, (
+            (1 + 2 * theta) * (1 - theta) ** 2,
+            theta**2 * (3 - 2 * theta),
+            theta * (1 - theta) ** 2 / cells,
+            theta**2 * (theta - 1) / cells,
+        )
+
+    def first_crossing(self) -> tuple[Float[Array, "feet"], Float[Array, "feet"]]:
+        """For every foot, the stretch of time in which det ∂x/∂ξ first falls to 0; from infinity if it does not."""
+        spread = determinant(self.spread)
+        crossed = spread <= 0
+        first = jnp.argmax(crossed, axis=0)
+        times = self.end * jnp.linspace(0, 1, self.x.shape[0], dtype=self.x.dtype)
+        never = ~crossed.any(axis=0)
+        pick = lambda index: jnp.where(never, jnp.inf, times[index])
+        return pick(jnp.maximum(first - 1, 0)), pick(first)
+
+
+def _weigh(weights: tuple[Array, ...], corners: tuple[Array, ...]) -> Array:
+    spread_out = [weight.reshape(-1, *(1,) * (corners[0].ndim - 1)) for weight in weights]
+    return sum((w * c for w, c in zip(spread_out, corners, strict=True)), jnp.zeros((), weights[0].dtype))
+
+
+def determinant(spread: Float[Array, "*points d d"]) -> Float[Array, "*points"]:
+    return spread[..., 0, 0] if spread.shape[-1] == 1 else jnp.linalg.det(spread)
+
+
+def trace_table(problem: AbstractProblem, feet: Float[Array, "feet d"], end: Float[Array, ""], solver: Solver) -> Table:
+    """Follow characteristics from all feet to `end`; NaN from where one could not be followed."""
+    flow = SensitivityFlow(problem, value_shape(problem, feet.dtype))
+    fractions = jnp.linspace(0, 1, _TIMES, dtype=feet.dtype)
+    ends = jnp.full(feet.shape[:1], end, feet.dtype)
+    walk = solver.solve(flow, flow.start(feet), x0=feet, context=ends, at=fractions)
+    assert walk.characteristic is not None
+    assert walk.trajectory is not None
+    rates = jax.vmap(lambda s, x, u: flow(s, x, u, Condition(context=ends)))
+    x_rate, state_rate = rates(fractions, walk.characteristic, walk.trajectory)
+    unpack = jax.vmap(lambda state: Sensitivity.unpack(state, flow.value_shape, problem.dim).dx)
+    followed = (walk.outcome == Outcome.SUCCESS) | jnp.isfinite(walk.trajectory).all(axis=-1)
+    clean = lambda path: jnp.where(followed.reshape(*followed.shape, *(1,) * (path.ndim - 2)), path, jnp.nan)
+    return Table(
+        feet,
+        jnp.asarray(end, feet.dtype),
+        *map(clean, (walk.characteristic, x_rate, unpack(walk.trajectory), unpack(state_rate))),
+    )
+
+
+class Brackets(eqx.Module):
+    """Intervals of foot points in each of which one characteristic is expected to reach the point."""
+
+    count: Int[Array, "points"]
+    """How many there are. Only the first `candidates` of them are kept below."""
+    lower: Float[Array, "points candidates"]
+    upper: Float[Array, "points candidates"]
+    start: Float[Array, "points candidates"]
+    kept: Bool[Array, "points candidates"]
+
+
+def brackets(table: Table, x: Float[Array, "points 1"], t: Float[Array, "points"], candidates: int) -> Brackets:
+    """Where on the line ξ ↦ x(t; ξ) passes through x.
+
+    Between two feet the map is a cubic, known from values and slopes at both. Cut at its extrema it falls into at
+    most three monotone pieces, so that also a fold much narrower than the distance of two feet is seen.
+    """
+    feet = table.feet[:, 0]
+    place, spread = table.at(t)
+    place, slope = place[..., 0], spread[..., 0, 0]
+    width = jnp.diff(feet)
+    # A point on the very edge belongs to the domain.
+    slack = _slack(feet)
+    first, last = place[:, :1], place[:, -1:]
+    target = jnp.where(jnp.abs(x - first) <= slack, first + slack, x)
+    target = jnp.where(jnp.abs(x - last) <= slack, last - slack, target)
+
+    rise = jnp.diff(place, axis=1)
+    c1 = width * slope[:, :-1]
+    c2 = 3 * rise - 2 * c1 - width * slope[:, 1:]
+    c3 = c1 + width * slope[:, 1:] - 2 * rise
+    cubic = lambda theta: place[:, :-1] + theta * (c1 + theta * (c2 + theta * c3))
+    gap = c2**2 - 3 * c1 * c3
+    # The roots of c1 + 2·c2·θ + 3·c3·θ², without cancellation. Where there are none, no cut is made.
+    q = -(c2 + jnp.where(c2 < 0, -1, 1) * jnp.sqrt(jnp.maximum(gap, 0)))
+    safe = lambda above, below: jnp.where((gap > 0) & (below != 0), above / jnp.where(below != 0, below, 1), 0)
+    cuts = (jnp.clip(safe(q, 3 * c3), 0, 1), jnp.clip(safe(c1, q), 0, 1))
+    zero = jnp.zeros_like(rise)
+    thetas = (zero, jnp.minimum(*cuts), jnp.maximum(*cuts), zero + 1)
+    heights = (place[:, :-1], cubic(thetas[1]), cubic(thetas[2]), place[:, 1:])
+    below = [height < target for height in heights]
+    known = jnp.isfinite(rise)
+    passes = jnp.stack([(below[i] != below[i + 1]) & known for i in range(3)], axis=-1)
+    flat = passes.reshape(x.shape[0], -1)
+
+    by_piece = lambda ends: jnp.stack(ends, axis=-1).reshape(x.shape[0], -1)
+    low, high = by_piece(thetas[:-1]), by_piece(thetas[1:])
+    low_height, high_height = by_piece(heights[:-1]), by_piece(heights[1:])
+    kept, lower, upper, start = [], [], [], []
+    left = flat
+    for _ in range(candidates):
+        piece = jnp.argmax(left, axis=1)[:, None]
+        pick = lambda values, piece=piece: jnp.take_along_axis(values, piece, axis=1)[:, 0]
+        kept.append(pick(left))
+        a, b, fa, fb = pick(low), pick(high), pick(low_height), pick(high_height)
+        share = jnp.where(fa != fb, (target[:, 0] - fa) / jnp.where(fa != fb, fb - fa, 1), 0.5)
+        cell = piece[:, 0] // 3
+        on_line = lambda theta, cell=cell: feet[cell] + theta * width[cell]
+        # The cubic is not the map itself: allow for its error.
+        lower.append(on_line(a - 0.1))
+        upper.append(on_line(b + 0.1))
+        start.append(on_line(a + jnp.clip(share, 0, 1) * (b - a)))
+        left = left & (jnp.arange(left.shape[1]) != piece)
+    inside = lambda ends: jnp.clip(jnp.stack(ends, axis=1), feet[0], feet[-1])
+    return Brackets(flat.sum(axis=1), inside(lower), inside(upper), inside(start), jnp.stack(kept, axis=1))
+
+
+def _slack(feet: Float[Array, "feet"]) -> Array:
+    return 1e4 * jnp.finfo(feet.dtype).eps * jnp.maximum(jnp.abs(feet[0]), jnp.abs(feet[-1]))
+
+
+def nearest(table: Table, x: Float[Array, "points d"], t: Float[Array, "points"]) -> Float[Array, "points d"]:
+    """A first guess of the foot point in a box: from the characteristic that comes nearest, one linear step on."""
+    place, spread = table.at(t)
+    distance = jnp.sum((place - x[:, None]) ** 2, axis=-1)
+    best = jnp.nanargmin(jnp.where(jnp.isfinite(distance), distance, jnp.inf), axis=1)
+    pick = lambda values: values[jnp.arange(x.shape[0]), best]
+    step = jnp.linalg.solve(pick(spread), (x - pick(place))[..., None])[..., 0]
+    return table.feet[best] + jnp.where(jnp.isfinite(step), step, 0)

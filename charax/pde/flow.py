@@ -6,6 +6,7 @@ import math
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from charax.fields import AbstractField, Condition, Read, Scalar
@@ -24,8 +25,9 @@ def default_solver(dtype: jnp.dtype) -> Solver:
 def prepare(solver: Solver | None, dtype: jnp.dtype) -> Solver:
     """Every characteristic takes its own steps, so that one that runs off to infinity does not stop the others."""
     solver = default_solver(dtype) if solver is None else solver
-    tolerances = {"rtol": jnp.asarray(solver.rtol, dtype), "atol": jnp.asarray(solver.atol, dtype)}
-    return dataclasses.replace(solver, per_sample=True, **tolerances)
+    # Numpy, because a comparison of a jax array is not a bool inside of `jit`, where the solver checks its tolerances.
+    plain = lambda value: value if isinstance(value, jax.core.Tracer) else np.asarray(value)
+    return dataclasses.replace(solver, per_sample=True, rtol=plain(solver.rtol), atol=plain(solver.atol))
 
 
 def _rates(problem: AbstractProblem, x: Array, t: Array, u: Array) -> tuple[Array, Array]:

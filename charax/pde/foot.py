@@ -1,6 +1,8 @@
 """The foot point: where the characteristic through (x, t) starts."""
 
 import enum
+from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -8,15 +10,16 @@ import jax.numpy as jnp
 import lineax as lx
 import optimistix as optx
 from jax import lax
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from charax.pde.flow import Arrival, arrive
 from charax.pde.problem import AbstractProblem
-from charax.pde.table import Table, brackets, determinant, nearest
+from charax.pde.table import Table, determinant, nearest, pieces
 from charax.solve import Outcome, Solver
 
 _MAX_STEPS = 32
-_CONFIRMED = 5
+_CANDIDATES = 5
+"""Looked at before a point with more of them is called multivalued."""
 
 
 class Verdict(enum.IntEnum):
@@ -37,10 +40,36 @@ class Found(eqx.Module):
     verdict: Int[Array, "points"]
 
 
+class _Settled(optx.AbstractRootFinder):
+    """Takes the start for the root, which it is: for the implicit gradient at a root that was found before."""
+
+    rtol: float = 0.0
+    atol: float = 0.0
+    norm: Callable[[PyTree], Any] = optx.max_norm
+
+    def init(self, fn, y, args, options, f_struct, aux_struct, tags):
+        return jnp.array(False)
+
+    def step(self, fn, y, args, options, state, tags):
+        return y, jnp.array(True), None
+
+    def terminate(self, fn, y, args, options, state, tags):
+        return state, optx.RESULTS.successful
+
+    def postprocess(self, fn, y, aux, args, options, state, tags, result):
+        return y, aux, {}
+
+
 def default_root_finder(problem: AbstractProblem, dtype: jnp.dtype) -> optx.AbstractRootFinder:
     """Newton's method. Its last step starts closer than the tolerance, and squares the distance."""
     largest = max(max(abs(lower), abs(upper)) for lower, upper in problem.domain)
     return optx.Newton(rtol=0.0, atol=max(1e-9, 64 * float(jnp.finfo(dtype).eps) * largest))
+
+
+def freeze(tree):
+    """The same, out of reach of gradients."""
+    arrays, rest = eqx.partition(tree, eqx.is_inexact_array)
+    return eqx.combine(lax.stop_gradient(arrays), rest)
 
 
 def _miss(foot: Array, args: tuple[Array, Array, AbstractProblem, Solver]) -> Array:
@@ -49,103 +78,99 @@ def _miss(foot: Array, args: tuple[Array, Array, AbstractProblem, Solver]) -> Ar
 
 
 class Search(eqx.Module):
-    """Everything that stays the same for all points of a call."""
+    """Finds the foot points of any number of points; everything here is the same for all of them."""
 
     problem: AbstractProblem
     table: Table
     solver: Solver
     finder: optx.AbstractRootFinder
-    crossing: Float[Array, ""]
-    """When the first two characteristics of the table cross."""
 
-    def find(
-        self, x: Array, t: Array, start: Array, bounds: tuple[Array, Array] | None
-    ) -> tuple[Array, Bool[Array, ""]]:
-        """The foot point of one point, with implicit gradients, and whether it is one."""
+    def __call__(self, x: Float[Array, "points d"], t: Float[Array, "points"]) -> Found:
+        """The value at each point, or the verdict why there is not one."""
         line = self.problem.dim == 1
+        frozen = freeze(self)
+        find = frozen._on_line if line else frozen._in_box
+        foot, verdict = find(*lax.stop_gradient((x, t)))
+        foot = jax.vmap(lambda x, t, foot: self._root(_Settled(), x, t, foot, None)[0])(x, t, foot)
+        end: Arrival = jax.vmap(lambda foot, t: arrive(foot, t, self.problem, self.solver))(foot, t)
+        followed = (end.outcome == Outcome.SUCCESS) | (verdict != Verdict.FOUND)
+        verdict = jnp.where(followed, verdict, Verdict.NOT_FOLLOWED)
+        known = jnp.isfinite(x).all(axis=1) & (t >= 0)
+        verdict = jnp.where(known, verdict, Verdict.OUTSIDE)
+        good = (verdict == Verdict.FOUND).reshape(-1, *(1,) * (end.u.ndim - 1))
+        return Found(jnp.where(good, end.u, jnp.nan), foot, verdict)
+
+    def all_on_line(
+        self, x: Float[Array, "points 1"], t: Float[Array, "points"], most: int
+    ) -> tuple[Float[Array, "points most"], Bool[Array, "points most"], Int[Array, "points"]]:
+        """Up to `most` foot points of each point, which of the entries are one, and how many were expected."""
+        where = pieces(self.table, x, t)
+        lower, upper = self.problem.domain[0]
+        apart = (upper - lower) * float(jnp.finfo(x.dtype).eps) ** 0.5
+
+        def find(x: Array, t: Array, start: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
+            foot, converged = self._root(self.finder, x, t, start[None], (lower[None], upper[None]))
+            return foot[0], converged
+
+        def more(carry: tuple[Array, Array, Array, Array]) -> Array:
+            number, *_ = carry
+            return (number < most) & ((number == 0) | (where.count > number).any())
+
+        def look(carry: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
+            number, piece, feet, good = carry
+            piece, there, begin = where.after(piece)
+            foot, converged = jax.vmap(find)(x, t, *begin)
+            # A kink of the initial value can make one root look like three: they all lead to the same place.
+            again = (good & (jnp.abs(feet - foot[:, None]) < apart)).any(axis=1)
+            return (
+                number + 1,
+                jnp.where(there, piece, where.reach.shape[1]),
+                feet.at[:, number].set(foot),
+                good.at[:, number].set(there & converged & ~again),
+            )
+
+        feet = jnp.zeros((x.shape[0], most), x.dtype)
+        nothing = (jnp.array(0), jnp.full(x.shape[:1], -1), feet, jnp.zeros_like(feet, bool))
+        _, _, feet, good = lax.while_loop(more, look, nothing)
+        return feet, good, where.count
+
+    def _root(
+        self,
+        finder: optx.AbstractRootFinder,
+        x: Float[Array, "d"],
+        t: Float[Array, ""],
+        start: Float[Array, "d"],
+        bounds: tuple[Array, Array] | None,
+    ) -> tuple[Float[Array, "d"], Bool[Array, ""]]:
         found = optx.root_find(
             _miss,
-            self.finder,
+            finder,
             start,
             (x, t, self.problem, self.solver),
             options=None if bounds is None else {"lower": bounds[0], "upper": bounds[1]},
-            tags=frozenset({lx.diagonal_tag}) if line else frozenset(),
+            tags=frozenset({lx.diagonal_tag}) if self.problem.dim == 1 else frozenset(),
             max_steps=_MAX_STEPS,
             throw=False,
         )
         return found.value, found.result == optx.RESULTS.successful
 
-    def find_all(
-        self, x: Float[Array, "points 1"], t: Float[Array, "points"], candidates: int
-    ) -> tuple[Float[Array, "points candidates"], Bool[Array, "points candidates"], Int[Array, "points"]]:
-        """All foot points of each point on a line, which of them are one, and how many were expected."""
-        at = brackets(self.table, x, t, candidates)
-        one = lambda x, t, start, lower, upper: self.find(x, t, start[None], (lower[None], upper[None]))
-        each = jax.vmap(jax.vmap(one, in_axes=(None, None, 0, 0, 0)))
-        feet, converged = each(x, t, at.start, at.lower, at.upper)
-        feet = feet[..., 0]
-        good = converged & at.kept & jnp.isfinite(feet)
-        # A kink of the initial value can make one root look like three: they all lead to the same place.
-        lower, upper = self.problem.domain[0]
-        apart = (upper - lower) * float(jnp.finfo(x.dtype).eps) ** 0.5
-        repeats = [
-            (good[:, :i] & (jnp.abs(feet[:, :i] - feet[:, i : i + 1]) < apart)).any(axis=1) for i in range(candidates)
-        ]
-        return feet, good & ~jnp.stack(repeats, axis=1), at.count
+    def _on_line(self, x: Array, t: Array) -> tuple[Array, Array]:
+        feet, good, count = self.all_on_line(x, t, _CANDIDATES)
+        foot = jnp.take_along_axis(feet, jnp.argmax(good, axis=1)[:, None], axis=1)
+        verdict = jnp.where(good.any(axis=1), Verdict.FOUND, Verdict.NOT_CONVERGED)
+        verdict = jnp.where(count == 0, Verdict.OUTSIDE, verdict)
+        several = (good.sum(axis=1) > 1) | (count > _CANDIDATES)
+        return foot, jnp.where(several, Verdict.MULTIVALUED, verdict)
 
-    def start_on_line(self, x: Array, t: Array) -> tuple[Array, tuple[Array, Array], Array]:
-        """Where to start, within which bounds, and the verdict so far."""
-        at = brackets(self.table, x, t, 1)
-
-        def confirm() -> tuple[Array, Array]:
-            feet, good, _ = self.find_all(x, t, _CONFIRMED)
-            several = (good.sum(axis=1) > 1) | (at.count > _CONFIRMED)
-            return jnp.take_along_axis(feet, jnp.argmax(good, axis=1)[:, None], axis=1), several
-
-        suspect = at.count > 1
-        feet, several = lax.cond(suspect.any(), confirm, lambda: (at.start, jnp.zeros_like(suspect)))
-        start = jnp.where(suspect[:, None], feet, at.start)
-        # The confirmed root may lie in another piece than the first.
-        lower, upper = (jnp.where(suspect[:, None], edge, bound) for edge, bound in self._edges(at))
-        verdict = jnp.where(at.count == 0, Verdict.OUTSIDE, Verdict.FOUND)
-        return start, (lower, upper), jnp.where(suspect & several, Verdict.MULTIVALUED, verdict)
-
-    def _edges(self, at) -> tuple[tuple[float, Array], tuple[float, Array]]:
-        lower, upper = self.problem.domain[0]
-        return (lower, at.lower), (upper, at.upper)
-
-    def start_in_box(self, x: Array, t: Array) -> tuple[Array, None, Array]:
-        verdict = jnp.where(t >= self.crossing, Verdict.MULTIVALUED, Verdict.FOUND)
-        return nearest(self.table, x, t), None, verdict
-
-    def __call__(self, x: Float[Array, "points d"], t: Float[Array, "points"]) -> Found:
-        """The value at each point."""
-        line = self.problem.dim == 1
-        fixed = freeze(self)
-        begin = fixed.start_on_line if line else fixed.start_in_box
-        start, bounds, verdict = begin(*lax.stop_gradient((x, t)))
-        foot, converged = jax.vmap(self.find)(x, t, start, bounds)
-        end: Arrival = jax.vmap(lambda foot, t: arrive(foot, t, self.problem, self.solver))(foot, t)
-        still = lambda code: verdict == code
-        verdict = jnp.where(still(Verdict.FOUND) & ~converged, Verdict.NOT_CONVERGED, verdict)
-        verdict = jnp.where(still(Verdict.FOUND) & (end.outcome != Outcome.SUCCESS), Verdict.NOT_FOLLOWED, verdict)
-        if not line:
-            outside = ~_within(self.problem, lax.stop_gradient(foot))
-            verdict = jnp.where(still(Verdict.FOUND) & outside, Verdict.OUTSIDE, verdict)
-            place = lambda foot, t: arrive(foot, t, fixed.problem, fixed.solver).x
-            spread = jax.vmap(jax.jacfwd(place))(*lax.stop_gradient((foot, t)))
-            folded = still(Verdict.FOUND) & (determinant(spread) <= 0)
-            verdict = jnp.where(folded, Verdict.MULTIVALUED, verdict)
-        known = jnp.isfinite(x).all(axis=1) & (t >= 0)
-        verdict = jnp.where(still(Verdict.FOUND) & ~known, Verdict.OUTSIDE, verdict)
-        good = (verdict == Verdict.FOUND).reshape(-1, *(1,) * (end.u.ndim - 1))
-        return Found(jnp.where(good, end.u, jnp.nan), foot, verdict)
-
-
-def freeze(tree):
-    """The same, out of reach of gradients."""
-    arrays, rest = eqx.partition(tree, eqx.is_inexact_array)
-    return eqx.combine(lax.stop_gradient(arrays), rest)
+    def _in_box(self, x: Array, t: Array) -> tuple[Array, Array]:
+        find = lambda x, t, start: self._root(self.finder, x, t, start, None)
+        foot, converged = jax.vmap(find)(x, t, nearest(self.table, x, t))
+        place = lambda foot, t: arrive(foot, t, self.problem, self.solver).x
+        folded = determinant(jax.vmap(jax.jacfwd(place))(foot, t)) <= 0
+        crossing = self.table.first_crossing()[0].min()
+        verdict = jnp.where(_within(self.problem, foot), Verdict.FOUND, Verdict.OUTSIDE)
+        verdict = jnp.where(converged, verdict, Verdict.NOT_CONVERGED)
+        return foot, jnp.where((t > crossing) | (converged & folded), Verdict.MULTIVALUED, verdict)
 
 
 def _within(problem: AbstractProblem, foot: Float[Array, "points d"]) -> Bool[Array, "points"]:

@@ -14,7 +14,7 @@ from charax.pde.flow import arrive, prepare, value_shape
 from charax.pde.foot import Found, Search, Verdict, default_root_finder, freeze
 from charax.pde.problem import AbstractProblem, cast
 from charax.pde.shock import shock_time
-from charax.pde.table import brackets, grid, trace_table
+from charax.pde.table import grid, pieces, trace_table
 from charax.solve import Solver
 
 _CHUNK = 2048
@@ -192,7 +192,7 @@ def _raise_if_failed(problem: AbstractProblem, x: Array, t: Array, verdict: Arra
 def _make_search(problem: AbstractProblem, t: Array, solver: Solver, finder: optx.AbstractRootFinder) -> Search:
     fixed, end = freeze(problem), lax.stop_gradient(jnp.max(t))
     table = trace_table(fixed, grid(jnp.asarray(problem.domain, t.dtype)), end, solver)
-    return Search(problem, table, solver, finder, table.first_crossing()[0].min())
+    return Search(problem, table, solver, finder)
 
 
 def _in_chunks(function, x: Array, t: Array):
@@ -215,7 +215,7 @@ def _solve(problem: AbstractProblem, x: Array, t: Array, solver: Solver, finder:
 @eqx.filter_jit
 def _count(problem: AbstractProblem, x: Array, t: Array, solver: Solver, finder: optx.AbstractRootFinder) -> Array:
     search = _make_search(problem, t, solver, finder)
-    return _in_chunks(lambda x, t: brackets(search.table, x, t, 1).count, x, t)
+    return _in_chunks(lambda x, t: pieces(search.table, x, t).count, x, t)
 
 
 @eqx.filter_jit
@@ -225,7 +225,7 @@ def _all_branches(
     search = _make_search(problem, t, solver, finder)
 
     def values(x: Array, t: Array) -> tuple[Branches, Array]:
-        feet, valid, _ = search.find_all(x, t, most)
+        feet, valid, _ = search.all_on_line(x, t, most)
         walk = lambda foot, t: arrive(foot[None], t, problem, solver).u
         u = jax.vmap(jax.vmap(walk, in_axes=(0, None)))(feet, t)
         valid &= jnp.isfinite(u).reshape(*valid.shape, -1).all(axis=-1)

@@ -110,18 +110,42 @@ def trace_table(problem: AbstractProblem, feet: Float[Array, "feet d"], end: Flo
     )
 
 
-class Brackets(eqx.Module):
-    """Intervals of foot points in each of which one characteristic is expected to reach the point."""
+class Pieces(eqx.Module):
+    """The monotone pieces of ξ ↦ x(t; ξ) for each point, three to a cell between two feet, and which reach the point."""
 
-    count: Int[Array, "points"]
-    """How many there are. Only the first `candidates` of them are kept below."""
-    lower: Float[Array, "points candidates"]
-    upper: Float[Array, "points candidates"]
-    start: Float[Array, "points candidates"]
-    kept: Bool[Array, "points candidates"]
+    feet: Float[Array, "feet"]
+    target: Float[Array, "points"]
+    low: Float[Array, "points pieces"]
+    """Where in its cell, from 0 to 1, a piece begins; `high` is where it ends."""
+    high: Float[Array, "points pieces"]
+    low_x: Float[Array, "points pieces"]
+    """x at these places."""
+    high_x: Float[Array, "points pieces"]
+    reach: Bool[Array, "points pieces"]
+
+    @property
+    def count(self) -> Int[Array, "points"]:
+        """How many characteristics are expected to meet at each point."""
+        return self.reach.sum(axis=1)
+
+    def after(self, previous: Int[Array, "points"]) -> tuple[Array, Bool[Array, "points"], tuple[Array, Array, Array]]:
+        """The next piece that reaches each point, whether there is one, and (start, lower, upper) for a root finder."""
+        left = self.reach & (jnp.arange(self.reach.shape[1]) > previous[:, None])
+        piece = jnp.argmax(left, axis=1)
+        pick = lambda values: jnp.take_along_axis(values, piece[:, None], axis=1)[:, 0]
+        low, high, low_x, high_x = map(pick, (self.low, self.high, self.low_x, self.high_x))
+        rise = high_x - low_x
+        share = jnp.where(rise != 0, (self.target - low_x) / jnp.where(rise != 0, rise, 1), 0.5)
+        cell = piece // 3
+        place = lambda theta: jnp.clip(
+            self.feet[cell] + theta * (self.feet[cell + 1] - self.feet[cell]), self.feet[0], self.feet[-1]
+        )
+        start = low + jnp.clip(share, 0, 1) * (high - low)
+        # The cubic is not the map itself: the bounds allow for its error.
+        return piece, pick(left), (place(start), place(low - 0.1), place(high + 0.1))
 
 
-def brackets(table: Table, x: Float[Array, "points 1"], t: Float[Array, "points"], candidates: int) -> Brackets:
+def pieces(table: Table, x: Float[Array, "points 1"], t: Float[Array, "points"]) -> Pieces:
     """Where on the line ξ ↦ x(t; ξ) passes through x.
 
     Between two feet the map is a cubic, known from values and slopes at both. Cut at its extrema it falls into at
@@ -147,34 +171,21 @@ def brackets(table: Table, x: Float[Array, "points 1"], t: Float[Array, "points"
     q = -(c2 + jnp.where(c2 < 0, -1, 1) * jnp.sqrt(jnp.maximum(gap, 0)))
     safe = lambda above, below: jnp.where((gap > 0) & (below != 0), above / jnp.where(below != 0, below, 1), 0)
     cuts = (jnp.clip(safe(q, 3 * c3), 0, 1), jnp.clip(safe(c1, q), 0, 1))
-    zero = jnp.zeros_like(rise)
-    thetas = (zero, jnp.minimum(*cuts), jnp.maximum(*cuts), zero + 1)
+    none = jnp.zeros_like(rise)
+    thetas = (none, jnp.minimum(*cuts), jnp.maximum(*cuts), none + 1)
     heights = (place[:, :-1], cubic(thetas[1]), cubic(thetas[2]), place[:, 1:])
     below = [height < target for height in heights]
     known = jnp.isfinite(rise)
-    passes = jnp.stack([(below[i] != below[i + 1]) & known for i in range(3)], axis=-1)
-    flat = passes.reshape(x.shape[0], -1)
-
-    by_piece = lambda ends: jnp.stack(ends, axis=-1).reshape(x.shape[0], -1)
-    low, high = by_piece(thetas[:-1]), by_piece(thetas[1:])
-    low_height, high_height = by_piece(heights[:-1]), by_piece(heights[1:])
-    kept, lower, upper, start = [], [], [], []
-    left = flat
-    for _ in range(candidates):
-        piece = jnp.argmax(left, axis=1)[:, None]
-        pick = lambda values, piece=piece: jnp.take_along_axis(values, piece, axis=1)[:, 0]
-        kept.append(pick(left))
-        a, b, fa, fb = pick(low), pick(high), pick(low_height), pick(high_height)
-        share = jnp.where(fa != fb, (target[:, 0] - fa) / jnp.where(fa != fb, fb - fa, 1), 0.5)
-        cell = piece[:, 0] // 3
-        on_line = lambda theta, cell=cell: feet[cell] + theta * width[cell]
-        # The cubic is not the map itself: allow for its error.
-        lower.append(on_line(a - 0.1))
-        upper.append(on_line(b + 0.1))
-        start.append(on_line(a + jnp.clip(share, 0, 1) * (b - a)))
-        left = left & (jnp.arange(left.shape[1]) != piece)
-    inside = lambda ends: jnp.clip(jnp.stack(ends, axis=1), feet[0], feet[-1])
-    return Brackets(flat.sum(axis=1), inside(lower), inside(upper), inside(start), jnp.stack(kept, axis=1))
+    by_piece = lambda parts: jnp.stack(parts, axis=-1).reshape(x.shape[0], -1)
+    return Pieces(
+        feet,
+        target[:, 0],
+        by_piece(thetas[:-1]),
+        by_piece(thetas[1:]),
+        by_piece(heights[:-1]),
+        by_piece(heights[1:]),
+        by_piece([(below[i] != below[i + 1]) & known for i in range(3)]),
+    )
 
 
 def _slack(feet: Float[Array, "feet"]) -> Array:

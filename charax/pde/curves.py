@@ -21,7 +21,7 @@ class Curves(eqx.Module):
 
 def characteristics(
     problem: AbstractProblem,
-    starts: Float[Array, "starts d"],
+    starts: Float[Array, "*starts d"],
     times: Float[Array, "times"],
     *,
     solver: Solver | None = None,

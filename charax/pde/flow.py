@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -128,13 +129,13 @@ def value_shape(problem: AbstractProblem, dtype: jnp.dtype) -> tuple[int, ...]:
     return u.shape[1:]
 
 
-class Arrival(eqx.Module):
+class Arrival(NamedTuple):
     """Where a characteristic is at its time."""
 
     x: Float[Array, "d"]
     u: Float[Array, "*n"]
-    outcome: Int[Array, ""]
-    """An `Outcome` of the solve."""
+    outcome: Int[Array, ""] | None
+    """An `Outcome` of the solve; None in a derivative."""
 
 
 def _walk(foot: Array, t: Array, problem: AbstractProblem, solver: Solver) -> Arrival:
@@ -165,7 +166,7 @@ def _arrive_jvp(primals, tangents):
         return eqx.filter_jvp(walk, (foot, t, problem), (foot_tangent, *others[:2]))
     end, x, outcome = follow(foot, t, problem, solver)
     out = Arrival(x, end.u[0], outcome)
-    return out, Arrival(end.dx[0] @ foot_tangent, end.du[0] @ foot_tangent, None)  # pyright: ignore[reportArgumentType]
+    return out, Arrival(end.dx[0] @ foot_tangent, end.du[0] @ foot_tangent, None)
 
 
 def follow(foot: Array, t: Array, problem: AbstractProblem, solver: Solver) -> tuple[Sensitivity, Array, Array]:

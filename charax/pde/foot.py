@@ -1,8 +1,6 @@
 """The foot point: where the characteristic through (x, t) starts."""
 
 import enum
-from collections.abc import Callable
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -10,11 +8,12 @@ import jax.numpy as jnp
 import lineax as lx
 import optimistix as optx
 from jax import lax
-from jaxtyping import Array, Bool, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int
 
 from charax.pde.flow import Arrival, arrive
+from charax.pde.implicit import Settled, freeze
 from charax.pde.problem import AbstractProblem
-from charax.pde.table import Table, determinant, nearest, pieces
+from charax.pde.table import Pieces, Table, determinant, nearest
 from charax.solve import Outcome, Solver
 
 _MAX_STEPS = 32
@@ -40,36 +39,10 @@ class Found(eqx.Module):
     verdict: Int[Array, "points"]
 
 
-class _Settled(optx.AbstractRootFinder):
-    """Takes the start for the root, which it is: for the implicit gradient at a root that was found before."""
-
-    rtol: float = 0.0
-    atol: float = 0.0
-    norm: Callable[[PyTree], Any] = optx.max_norm
-
-    def init(self, fn, y, args, options, f_struct, aux_struct, tags):
-        return jnp.array(False)
-
-    def step(self, fn, y, args, options, state, tags):
-        return y, jnp.array(True), None
-
-    def terminate(self, fn, y, args, options, state, tags):
-        return state, optx.RESULTS.successful
-
-    def postprocess(self, fn, y, aux, args, options, state, tags, result):
-        return y, aux, {}
-
-
 def default_root_finder(problem: AbstractProblem, dtype: jnp.dtype) -> optx.AbstractRootFinder:
     """Newton's method. Its last step starts closer than the tolerance, and squares the distance."""
     largest = max(max(abs(lower), abs(upper)) for lower, upper in problem.domain)
     return optx.Newton(rtol=0.0, atol=max(1e-9, 64 * float(jnp.finfo(dtype).eps) * largest))
-
-
-def freeze(tree):
-    """The same, out of reach of gradients."""
-    arrays, rest = eqx.partition(tree, eqx.is_inexact_array)
-    return eqx.combine(lax.stop_gradient(arrays), rest)
 
 
 def _miss(foot: Array, args: tuple[Array, Array, AbstractProblem, Solver]) -> Array:
@@ -91,7 +64,7 @@ class Search(eqx.Module):
         frozen = freeze(self)
         find = frozen._on_line if line else frozen._in_box
         foot, verdict = find(*lax.stop_gradient((x, t)))
-        foot = jax.vmap(lambda x, t, foot: self._root(_Settled(), x, t, foot, None)[0])(x, t, foot)
+        foot = jax.vmap(lambda x, t, foot: self._root(Settled(), x, t, foot, None)[0])(x, t, foot)
         end: Arrival = jax.vmap(lambda foot, t: arrive(foot, t, self.problem, self.solver))(foot, t)
         followed = (end.outcome == Outcome.SUCCESS) | (verdict != Verdict.FOUND)
         verdict = jnp.where(followed, verdict, Verdict.NOT_FOLLOWED)
@@ -104,7 +77,7 @@ class Search(eqx.Module):
         self, x: Float[Array, "points 1"], t: Float[Array, "points"], most: int
     ) -> tuple[Float[Array, "points most"], Bool[Array, "points most"], Int[Array, "points"]]:
         """Up to `most` foot points of each point, which of the entries are one, and how many were expected."""
-        where = pieces(self.table, x, t)
+        where = Pieces(self.table, x, t)
         lower, upper = self.problem.domain[0]
         apart = (upper - lower) * float(jnp.finfo(x.dtype).eps) ** 0.5
 

@@ -11,10 +11,11 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from charax.pde.flow import arrive, prepare, value_shape
-from charax.pde.foot import Found, Search, Verdict, default_root_finder, freeze
+from charax.pde.foot import Found, Search, Verdict, default_root_finder
+from charax.pde.implicit import freeze
 from charax.pde.problem import AbstractProblem, cast
 from charax.pde.shock import shock_time
-from charax.pde.table import grid, pieces, trace_table
+from charax.pde.table import Pieces, grid, trace_table
 from charax.solve import Solver
 
 _CHUNK = 2048
@@ -53,20 +54,20 @@ class Branches(eqx.Module):
 @overload
 def solve(
     problem: AbstractProblem,
-    x: Float[Array, "points d"],
-    t: Float[Array, "points"],
+    x: Float[Array, "*points d"],
+    t: Float[Array, "*times"],
     *,
     allow_multivalued: Literal[False] = False,
     solver: Solver | None = None,
     root_finder: optx.AbstractRootFinder | None = None,
-) -> Float[Array, "points *n"]: ...
+) -> Float[Array, "count *n"]: ...
 
 
 @overload
 def solve(
     problem: AbstractProblem,
-    x: Float[Array, "points d"],
-    t: Float[Array, "points"],
+    x: Float[Array, "*points d"],
+    t: Float[Array, "*times"],
     *,
     allow_multivalued: Literal[True],
     solver: Solver | None = None,
@@ -76,15 +77,16 @@ def solve(
 
 def solve(
     problem: AbstractProblem,
-    x: Float[Array, "points d"],
-    t: Float[Array, "points"],
+    x: Float[Array, "*points d"],
+    t: Float[Array, "*times"],
     *,
     allow_multivalued: bool = False,
     solver: Solver | None = None,
     root_finder: optx.AbstractRootFinder | None = None,
-) -> Float[Array, "points *n"] | Branches:
+) -> Float[Array, "count *n"] | Branches:
     """u at the points (x, t), by following the characteristic through each of them from its foot point.
 
+    - `x` is [points, d], one row per point, and `t` is [points], or one time for all.
     - `allow_multivalued` returns all values of every point as `Branches`, in one space dimension and outside
       of `jit`. Without it, a point that several characteristics reach is a `MultivaluedError`.
     - `solver` follows the characteristics; its adjoint and `per_sample` are chosen here. The default keeps to 1e-10
@@ -181,7 +183,9 @@ def _raise_if_failed(problem: AbstractProblem, x: Array, t: Array, verdict: Arra
         else:
             text = f"{affected} may be reached by several characteristics, {_name(places, times, multivalued)}"
             remedy = "Ask for earlier times, or shrink the problem's domain to where the characteristics do not cross."
-        when = f"characteristics first cross at t={shock:.6g}" if np.isfinite(shock) else "neighbours have crossed there"
+        when = (
+            f"characteristics first cross at t={shock:.6g}" if np.isfinite(shock) else "neighbours have crossed there"
+        )
         raise MultivaluedError(f"{text}: {when}. {remedy}", shock, multivalued)
     for code, reason in _REASONS.items():
         which = codes == code
@@ -215,7 +219,7 @@ def _solve(problem: AbstractProblem, x: Array, t: Array, solver: Solver, finder:
 @eqx.filter_jit
 def _count(problem: AbstractProblem, x: Array, t: Array, solver: Solver, finder: optx.AbstractRootFinder) -> Array:
     search = _make_search(problem, t, solver, finder)
-    return _in_chunks(lambda x, t: pieces(search.table, x, t).count, x, t)
+    return _in_chunks(lambda x, t: Pieces(search.table, x, t).count, x, t)
 
 
 @eqx.filter_jit

@@ -12,9 +12,12 @@ from jaxtyping import Array, Float
 Domain = tuple[tuple[float, float], ...]
 
 
-def as_domain(domain: Sequence[float] | Sequence[Sequence[float]]) -> Domain:
+def as_domain(domain: Sequence) -> Domain:
     """One (lower, upper) for each space dimension; a single pair is one dimension."""
-    box = np.asarray(domain, float)
+    try:
+        box = np.asarray(domain, float)
+    except ValueError:
+        box = np.empty(0)
     box = box[None] if box.ndim == 1 else box
     if box.ndim != 2 or box.shape[1] != 2 or box.shape[0] == 0:
         raise ValueError(f"domain must be one (lower, upper) per space dimension, got {domain}")
@@ -76,6 +79,7 @@ class Problem(AbstractProblem):
     ```
     """
 
+    # What these return is checked where they are used, with a message that names the function.
     velocity_function: Callable[..., Float[Array, "batch d"]]
     initial_function: Callable[..., Float[Array, "batch *n"]]
     source_function: Callable[..., Float[Array, "batch *n"]] | None
@@ -87,7 +91,7 @@ class Problem(AbstractProblem):
         velocity: Callable[..., Float[Array, "batch d"]],
         initial: Callable[..., Float[Array, "batch *n"]],
         *,
-        domain: Sequence[float] | Sequence[Sequence[float]],
+        domain: Sequence,
         source: Callable[..., Float[Array, "batch *n"]] | None = None,
         exact: Callable[..., Float[Array, "batch *n"]] | None = None,
     ):
@@ -100,15 +104,15 @@ class Problem(AbstractProblem):
 
     def velocity(
         self, x: Float[Array, "batch d"], t: Float[Array, "batch"], u: Float[Array, "batch *n"]
-    ) -> Float[Array, "batch d"]:
+    ) -> Float[Array, "*velocity"]:
         return self.velocity_function(x, t, u)
 
     def source(
         self, x: Float[Array, "batch d"], t: Float[Array, "batch"], u: Float[Array, "batch *n"]
-    ) -> Float[Array, "batch *n"]:
+    ) -> Float[Array, "*source"]:
         return jnp.zeros_like(u) if self.source_function is None else self.source_function(x, t, u)
 
-    def initial(self, x: Float[Array, "batch d"]) -> Float[Array, "batch *n"]:
+    def initial(self, x: Float[Array, "batch d"]) -> Float[Array, "*initial"]:
         return self.initial_function(x)
 
     def exact(self, x: Float[Array, "batch d"], t: Float[Array, "batch"]) -> Float[Array, "batch *n"]:

@@ -1,6 +1,7 @@
 """Initial values in one dimension, with what a closed form needs to know of them."""
 
 from abc import abstractmethod
+from collections.abc import Sequence
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -10,7 +11,7 @@ from jaxtyping import Array, ArrayLike, Float
 Parameter = Float[Array, ""]
 
 
-def as_parameter(value: ArrayLike) -> Array:
+def as_parameter(value: ArrayLike | Sequence) -> Array:
     """A number, or several, that gradients reach."""
     return jnp.asarray(value, float)
 

@@ -4,6 +4,9 @@ It is traced once for a set of points, and gives each of them brackets to start 
 the characteristics that meet there.
 """
 
+import itertools
+from typing import NamedTuple
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -110,18 +113,58 @@ def trace_table(problem: AbstractProblem, feet: Float[Array, "feet d"], end: Flo
     )
 
 
+class Cut(NamedTuple):
+    """Four places in a cell between two feet, from 0 to 1, between which x(ξ) is monotone, and x there."""
+
+    theta: tuple[Array, Array, Array, Array]
+    x: tuple[Array, Array, Array, Array]
+
+
+def _cut(left: Array, right: Array, left_slope: Array, right_slope: Array) -> Cut:
+    """Cut the cubic with these values and slopes at the ends of a cell of width 1 at its extrema."""
+    rise = right - left
+    c1, c2, c3 = left_slope, 3 * rise - 2 * left_slope - right_slope, left_slope + right_slope - 2 * rise
+    gap = c2**2 - 3 * c1 * c3
+    # The roots of c1 + 2·c2·θ + 3·c3·θ², without cancellation. Where there are none, no cut is made.
+    q = -(c2 + jnp.where(c2 < 0, -1, 1) * jnp.sqrt(jnp.maximum(gap, 0)))
+    safe = lambda above, below: jnp.where((gap > 0) & (below != 0), above / jnp.where(below != 0, below, 1), 0)
+    one, other = jnp.clip(safe(q, 3 * c3), 0, 1), jnp.clip(safe(c1, q), 0, 1)
+    first, second = jnp.minimum(one, other), jnp.maximum(one, other)
+    cubic = lambda theta: left + theta * (c1 + theta * (c2 + theta * c3))
+    return Cut((jnp.zeros_like(rise), first, second, jnp.ones_like(rise)), (left, cubic(first), cubic(second), right))
+
+
 class Pieces(eqx.Module):
-    """The monotone pieces of ξ ↦ x(t; ξ) for each point, three to a cell between two feet, and which reach the point."""
+    """The monotone pieces of ξ ↦ x(t; ξ) for each point, three to a cell between two feet.
+
+    Between two feet the map is a cubic, known from values and slopes at both. Cut at its extrema it falls into at
+    most three monotone pieces, so that also a fold much narrower than the distance of two feet is seen.
+    """
 
     feet: Float[Array, "feet"]
+    x: Float[Array, "points feet"]
+    slope: Float[Array, "points feet"]
     target: Float[Array, "points"]
-    low: Float[Array, "points pieces"]
-    """Where in its cell, from 0 to 1, a piece begins; `high` is where it ends."""
-    high: Float[Array, "points pieces"]
-    low_x: Float[Array, "points pieces"]
-    """x at these places."""
-    high_x: Float[Array, "points pieces"]
     reach: Bool[Array, "points pieces"]
+    """Which pieces pass through the point."""
+
+    def __init__(self, table: Table, x: Float[Array, "points 1"], t: Float[Array, "points"]):
+        place, spread = table.at(t)
+        feet = self.feet = table.feet[:, 0]
+        self.x, self.slope = place[..., 0], spread[..., 0, 0]
+        # A point on the very edge belongs to the domain.
+        slack = 1e4 * jnp.finfo(feet.dtype).eps * jnp.maximum(jnp.abs(feet[0]), jnp.abs(feet[-1]))
+        first, last = self.x[:, 0], self.x[:, -1]
+        target = jnp.where(jnp.abs(x[:, 0] - first) <= slack, first + slack, x[:, 0])
+        self.target = jnp.where(jnp.abs(x[:, 0] - last) <= slack, last - slack, target)
+
+        width = jnp.diff(feet)
+        left, right = self.x[:, :-1], self.x[:, 1:]
+        cut = _cut(left, right, width * self.slope[:, :-1], width * self.slope[:, 1:])
+        below = [height < self.target[:, None] for height in cut.x]
+        known = jnp.isfinite(left) & jnp.isfinite(right)
+        passes = [(begin != end) & known for begin, end in itertools.pairwise(below)]
+        self.reach = jnp.stack(passes, axis=-1).reshape(x.shape[0], -1)
 
     @property
     def count(self) -> Int[Array, "points"]:
@@ -132,64 +175,20 @@ class Pieces(eqx.Module):
         """The next piece that reaches each point, whether there is one, and (start, lower, upper) for a root finder."""
         left = self.reach & (jnp.arange(self.reach.shape[1]) > previous[:, None])
         piece = jnp.argmax(left, axis=1)
-        pick = lambda values: jnp.take_along_axis(values, piece[:, None], axis=1)[:, 0]
-        low, high, low_x, high_x = map(pick, (self.low, self.high, self.low_x, self.high_x))
+        points = jnp.arange(piece.shape[0])
+        cell = piece // 3
+        width = self.feet[cell + 1] - self.feet[cell]
+        ends = self.x[points, cell], self.x[points, cell + 1]
+        slopes = width * self.slope[points, cell], width * self.slope[points, cell + 1]
+        cut = _cut(*ends, *slopes)
+        part = lambda values, shift: jnp.stack(values, axis=1)[points, piece % 3 + shift]
+        low, high, low_x, high_x = part(cut.theta, 0), part(cut.theta, 1), part(cut.x, 0), part(cut.x, 1)
         rise = high_x - low_x
         share = jnp.where(rise != 0, (self.target - low_x) / jnp.where(rise != 0, rise, 1), 0.5)
-        cell = piece // 3
-        place = lambda theta: jnp.clip(
-            self.feet[cell] + theta * (self.feet[cell + 1] - self.feet[cell]), self.feet[0], self.feet[-1]
-        )
+        place = lambda theta: jnp.clip(self.feet[cell] + theta * width, self.feet[0], self.feet[-1])
         start = low + jnp.clip(share, 0, 1) * (high - low)
         # The cubic is not the map itself: the bounds allow for its error.
-        return piece, pick(left), (place(start), place(low - 0.1), place(high + 0.1))
-
-
-def pieces(table: Table, x: Float[Array, "points 1"], t: Float[Array, "points"]) -> Pieces:
-    """Where on the line ξ ↦ x(t; ξ) passes through x.
-
-    Between two feet the map is a cubic, known from values and slopes at both. Cut at its extrema it falls into at
-    most three monotone pieces, so that also a fold much narrower than the distance of two feet is seen.
-    """
-    feet = table.feet[:, 0]
-    place, spread = table.at(t)
-    place, slope = place[..., 0], spread[..., 0, 0]
-    width = jnp.diff(feet)
-    # A point on the very edge belongs to the domain.
-    slack = _slack(feet)
-    first, last = place[:, :1], place[:, -1:]
-    target = jnp.where(jnp.abs(x - first) <= slack, first + slack, x)
-    target = jnp.where(jnp.abs(x - last) <= slack, last - slack, target)
-
-    rise = jnp.diff(place, axis=1)
-    c1 = width * slope[:, :-1]
-    c2 = 3 * rise - 2 * c1 - width * slope[:, 1:]
-    c3 = c1 + width * slope[:, 1:] - 2 * rise
-    cubic = lambda theta: place[:, :-1] + theta * (c1 + theta * (c2 + theta * c3))
-    gap = c2**2 - 3 * c1 * c3
-    # The roots of c1 + 2·c2·θ + 3·c3·θ², without cancellation. Where there are none, no cut is made.
-    q = -(c2 + jnp.where(c2 < 0, -1, 1) * jnp.sqrt(jnp.maximum(gap, 0)))
-    safe = lambda above, below: jnp.where((gap > 0) & (below != 0), above / jnp.where(below != 0, below, 1), 0)
-    cuts = (jnp.clip(safe(q, 3 * c3), 0, 1), jnp.clip(safe(c1, q), 0, 1))
-    none = jnp.zeros_like(rise)
-    thetas = (none, jnp.minimum(*cuts), jnp.maximum(*cuts), none + 1)
-    heights = (place[:, :-1], cubic(thetas[1]), cubic(thetas[2]), place[:, 1:])
-    below = [height < target for height in heights]
-    known = jnp.isfinite(rise)
-    by_piece = lambda parts: jnp.stack(parts, axis=-1).reshape(x.shape[0], -1)
-    return Pieces(
-        feet,
-        target[:, 0],
-        by_piece(thetas[:-1]),
-        by_piece(thetas[1:]),
-        by_piece(heights[:-1]),
-        by_piece(heights[1:]),
-        by_piece([(below[i] != below[i + 1]) & known for i in range(3)]),
-    )
-
-
-def _slack(feet: Float[Array, "feet"]) -> Array:
-    return 1e4 * jnp.finfo(feet.dtype).eps * jnp.maximum(jnp.abs(feet[0]), jnp.abs(feet[-1]))
+        return piece, left[points, piece], (place(start), place(low - 0.1), place(high + 0.1))
 
 
 def nearest(table: Table, x: Float[Array, "points d"], t: Float[Array, "points"]) -> Float[Array, "points d"]:

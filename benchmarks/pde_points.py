@@ -1,0 +1,45 @@
+"""How long known PDEs take at many points, float64: `python -m benchmarks.pde_points [POINTS] [PROBLEM …]`.
+
+Prints one JSON line: for each problem the seconds of a call after compilation, of the first call with compilation, and
+the largest error against the closed form; and the peak memory of the process.
+"""
+
+import json
+import resource
+import sys
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from charax.pde import PROBLEMS, solve
+
+UNTIL = {"burgers-ramp": 0.9, "burgers-sine": 0.9, "burgers-gaussian": 1.4, "burgers-tracer": 1.4, "traffic": 1.2}
+
+
+def measure(name: str, points: int) -> dict[str, float | str]:
+    """One row: a problem at random points before its first crossing."""
+    problem = PROBLEMS[name]()
+    random = np.random.default_rng(0)
+    x = jnp.asarray(random.uniform(-2, 2, (points, problem.dim)))
+    t = jnp.asarray(random.uniform(0, UNTIL.get(name, 1.0), points))
+    seconds = []
+    for _ in range(4):
+        start = time.perf_counter()
+        u = jax.block_until_ready(solve(problem, x, t))
+        seconds.append(time.perf_counter() - start)
+    error = float(jnp.abs(u - problem.exact(x, t)).max())
+    return {"problem": name, "seconds": min(seconds[1:]), "seconds_first": seconds[0], "error": error}
+
+
+def main() -> None:
+    jax.config.update("jax_enable_x64", True)
+    points = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
+    rows = [measure(name, points) for name in sys.argv[2:] or PROBLEMS]
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps({"points": points, "peak_megabytes": round(peak), "rows": rows}))
+
+
+if __name__ == "__main__":
+    main()

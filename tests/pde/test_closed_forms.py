@@ -1,0 +1,73 @@
+"""The references themselves: checked against their own equations, before anything is compared with them."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import jv
+
+from charax.pde import PROBLEMS, Burgers, Gaussian, PaperProblem, Ramp, Sine
+
+
+def scattered(problem, seed=0, points=50, until=0.8):
+    random = np.random.default_rng(seed)
+    x = random.uniform(-2, 2, (points, problem.dim))
+    return jnp.asarray(x), jnp.asarray(random.uniform(0, until, points))
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_closed_form_solves_its_equation(name):
+    problem = PROBLEMS[name]()
+    x, t = scattered(problem)
+    u = problem.exact(x, t)
+    _, rate = jax.jvp(lambda t: problem.exact(x, t), (t,), (jnp.ones_like(t),))
+    _, carried = jax.jvp(lambda x: problem.exact(x, t), (x,), (problem.velocity(x, t, u),))
+    np.testing.assert_allclose(rate + carried, problem.source(x, t, u), atol=1e-9)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_closed_form_starts_at_the_initial_value(name):
+    problem = PROBLEMS[name]()
+    x, t = scattered(problem, until=0.0)
+    np.testing.assert_allclose(problem.exact(x, t), problem.initial(x), atol=1e-12)
+
+
+def test_burgers_sine_agrees_with_its_fourier_series():
+    x, t = scattered(PROBLEMS["burgers-sine"](), until=0.7)
+    n, place, time = np.arange(1, 200)[:, None], np.asarray(x[:, 0]), np.asarray(t)
+    series = -np.sum((-1.0) ** n * 2 * jv(n, n * time) / (n * time) * np.sin(n * place), axis=0)
+    np.testing.assert_allclose(PROBLEMS["burgers-sine"]().exact(x, t), series, atol=1e-8)
+
+
+def test_burgers_ramp_agrees_with_its_explicit_solution():
+    x, t = scattered(PROBLEMS["burgers-ramp"]())
+    explicit = np.clip((1 - x[:, 0]) / (1 - t), 0, 1)
+    np.testing.assert_allclose(PROBLEMS["burgers-ramp"]().exact(x, t), explicit, atol=1e-13)
+
+
+@pytest.mark.parametrize(("slope", "sign"), [(2 / 3, 1), (2.0, -1)])
+def test_paper_problem_has_the_solution_of_its_slope(slope, sign):
+    problem = PaperProblem(slope=slope)
+    x, t = scattered(problem)
+    np.testing.assert_allclose(problem.exact(x, t), 2 * x[:, 0] * np.exp(t) / (2 * np.exp(t) + sign), rtol=1e-13)
+
+
+@pytest.mark.parametrize("problem", [lambda: Burgers(Sine()), lambda: PaperProblem(slope=-2.0)])
+def test_closed_form_is_nan_and_not_a_branch_after_the_crossing(problem):
+    assert jnp.isnan(problem().exact(jnp.ones((1, 1)), jnp.array([1.5]))).all()
+
+
+@settings(max_examples=15, deadline=None)
+@given(size=st.floats(-3, 3), scale=st.floats(0.2, 3))
+def test_profiles_keep_to_their_bounds_and_slopes(size, scale):
+    x = jnp.linspace(-5, 5, 201)
+    for profile in (Gaussian(size, scale), Sine(size, scale), Ramp(size, scale)):
+        u, slope = profile(x), jax.vmap(jax.grad(profile))(x)
+        low, high = profile.bounds()
+        least, most = profile.slopes()
+        assert low - 1e-12 <= u.min()
+        assert u.max() <= high + 1e-12
+        assert least - 1e-12 <= slope.min()
+        assert slope.max() <= most + 1e-12

@@ -50,6 +50,14 @@ def _miss(foot: Array, args: tuple[Array, Array, AbstractProblem, Solver]) -> Ar
     return arrive(foot, t, problem, solver).x - x
 
 
+def _defect(root: tuple[Array, Array], args: tuple[Array, Array, AbstractProblem, Solver]) -> tuple[Array, Array]:
+    """Foot point and value together, so that one walk gives the gradients of both."""
+    foot, u = root
+    x, t, problem, solver = args
+    end = arrive(foot, t, problem, solver)
+    return end.x - x, end.u - u
+
+
 class Search(eqx.Module):
     """Finds the foot points of any number of points; everything here is the same for all of them."""
 
@@ -64,14 +72,17 @@ class Search(eqx.Module):
         frozen = freeze(self)
         find = frozen._on_line if line else frozen._in_box
         foot, verdict = find(*lax.stop_gradient((x, t)))
-        foot = jax.vmap(lambda x, t, foot: self._root(Settled(), x, t, foot, None)[0])(x, t, foot)
-        end: Arrival = jax.vmap(lambda foot, t: arrive(foot, t, self.problem, self.solver))(foot, t)
+        end: Arrival = jax.vmap(lambda foot, t: arrive(foot, t, frozen.problem, self.solver))(
+            foot, lax.stop_gradient(t)
+        )
+        settle = lambda x, t, *root: optx.root_find(_defect, Settled(), root, (x, t, self.problem, self.solver)).value
+        foot, u = jax.vmap(settle)(x, t, foot, end.u)
         followed = (end.outcome == Outcome.SUCCESS) | (verdict != Verdict.FOUND)
         verdict = jnp.where(followed, verdict, Verdict.NOT_FOLLOWED)
         known = jnp.isfinite(x).all(axis=1) & (t >= 0)
         verdict = jnp.where(known, verdict, Verdict.OUTSIDE)
-        good = (verdict == Verdict.FOUND).reshape(-1, *(1,) * (end.u.ndim - 1))
-        return Found(jnp.where(good, end.u, jnp.nan), foot, verdict)
+        good = (verdict == Verdict.FOUND).reshape(-1, *(1,) * (u.ndim - 1))
+        return Found(jnp.where(good, u, jnp.nan), foot, verdict)
 
     def all_on_line(
         self, x: Float[Array, "points 1"], t: Float[Array, "points"], most: int

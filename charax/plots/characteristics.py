@@ -52,7 +52,7 @@ def plot_characteristics(
     assert isinstance(figure, Figure)
     if np.isfinite(shock):
         late = np.where(np.isnan(np.asarray(u)) & (np.asarray(times)[:, None] >= shock), 1.0, np.nan)
-        axes.contourf(places, times, np.nan_to_num(late), levels=[0.5, 1.5], colors="none", hatches=["///"])
+        axes.contourf(places, times, np.nan_to_num(late), levels=[0.5, 1.5], colors=["0.6"], hatches=["///"])
         axes.axhline(shock, color="black", linestyle="--", linewidth=1)
         axes.annotate(f"first crossing, t = {shock:.3g}", (x[0], shock), (4, 4), textcoords="offset points", fontsize=9)
     shown = axes.pcolormesh(places, times, np.ma.masked_invalid(np.asarray(u)), cmap="viridis", shading="nearest")

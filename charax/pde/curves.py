@@ -1,7 +1,6 @@
 """The characteristics themselves."""
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -9,6 +8,7 @@ from jaxtyping import Array, Float
 from charax.pde.flow import Flow, prepare, value_shape
 from charax.pde.problem import AbstractProblem, cast
 from charax.solve import Solver
+from charax.solve.checks import is_concrete
 
 
 class Curves(eqx.Module):
@@ -41,7 +41,7 @@ def characteristics(
     if starts.ndim != 2 or starts.shape[1] != problem.dim:
         raise ValueError(f"starts must be [starts, {problem.dim}], one row per foot point, got shape {starts.shape}")
     times = times.astype(starts.dtype)
-    if not isinstance(times, jax.core.Tracer):
+    if is_concrete(times):
         when = np.asarray(times)
         if when.size == 0 or not np.isfinite(when).all() or (when < 0).any() or (np.diff(when) < 0).any():
             raise ValueError("times must be finite, at least 0 and in increasing order, and there must be one at least")

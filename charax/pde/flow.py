@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, Int
 from charax.fields import AbstractField, Condition, Read, Scalar
 from charax.pde.problem import AbstractProblem
 from charax.solve import Solver
+from charax.solve.checks import is_concrete
 
 _READS: frozenset[Read] = frozenset({"s", "x", "u", "context"})
 
@@ -27,7 +28,7 @@ def prepare(solver: Solver | None, dtype: jnp.dtype) -> Solver:
     """Every characteristic takes its own steps, so that one that runs off to infinity does not stop the others."""
     solver = default_solver(dtype) if solver is None else solver
     # Numpy, because a comparison of a jax array is not a bool inside of `jit`, where the solver checks its tolerances.
-    plain = lambda value: value if isinstance(value, jax.core.Tracer) else np.asarray(value)
+    plain = lambda value: np.asarray(value) if is_concrete(value) else value
     return dataclasses.replace(solver, per_sample=True, rtol=plain(solver.rtol), atol=plain(solver.atol))
 
 

@@ -17,6 +17,7 @@ from charax.pde.problem import AbstractProblem, cast
 from charax.pde.shock import shock_time
 from charax.pde.table import Pieces, grid, trace_table
 from charax.solve import Solver
+from charax.solve.checks import is_concrete
 
 _CHUNK = 2048
 """Points solved at once. Memory is this times the feet of the table; more points come in turns."""
@@ -117,13 +118,9 @@ def solve(
     if allow_multivalued:
         return _solve_branches(problem, x, t, solver, finder)
     found = _solve(problem, x, t, solver, finder)
-    if _is_concrete(found.verdict):
+    if is_concrete(found.verdict):
         _raise_if_failed(problem, x, t, found.verdict, solver)
     return found.u
-
-
-def _is_concrete(value) -> bool:
-    return not isinstance(value, jax.core.Tracer)
 
 
 def _check(problem: AbstractProblem, x, t) -> tuple[Array, Array]:
@@ -137,7 +134,7 @@ def _check(problem: AbstractProblem, x, t) -> tuple[Array, Array]:
         raise ValueError("there are no points: give at least one row of x")
     x = x if jnp.issubdtype(x.dtype, jnp.floating) else x.astype(float)
     t = jnp.broadcast_to(t.astype(x.dtype), x.shape[:1])
-    if _is_concrete(x) and _is_concrete(t):
+    if is_concrete(x) and is_concrete(t):
         places, times = np.asarray(x), np.asarray(t)
         for wrong, what in (
             (~(np.isfinite(places).all(axis=1) & np.isfinite(times)), "is not finite: remove NaN and infinity first"),
@@ -249,7 +246,7 @@ def _solve_branches(
             "dimensions: ask for times before shock_time(problem)"
         )
     expected = _count(problem, x, t, solver, finder)
-    if not _is_concrete(expected):
+    if not is_concrete(expected):
         raise ValueError(
             "the number of branches is not known inside jit or grad: call solve(…, allow_multivalued=True) outside"
         )

@@ -15,15 +15,14 @@ Domain = tuple[tuple[float, float], ...]
 def as_domain(domain: Sequence) -> Domain:
     """One (lower, upper) for each space dimension; a single pair is one dimension."""
     try:
-        box = np.asarray(domain, float)
-    except ValueError:
-        box = np.empty(0)
-    box = box[None] if box.ndim == 1 else box
-    if box.ndim != 2 or box.shape[1] != 2 or box.shape[0] == 0:
+        box = np.atleast_2d(np.asarray(domain, float))
+    except ValueError:  # rows of different lengths
+        box = np.empty((0, 0))
+    if box.ndim != 2 or box.shape[0] == 0 or box.shape[1] != 2:
         raise ValueError(f"domain must be one (lower, upper) per space dimension, got {domain}")
     if not (np.isfinite(box).all() and (box[:, 0] < box[:, 1]).all()):
         raise ValueError(f"domain must have finite lower < upper in every dimension, got {domain}")
-    return tuple((float(lower), float(upper)) for lower, upper in box)
+    return tuple((float(row[0]), float(row[1])) for row in box)
 
 
 class AbstractProblem(eqx.Module):

@@ -175,7 +175,7 @@ class Burgers(AbstractProblem):
     import jax.numpy as jnp
     from charax.pde import Burgers, Sine, shock_time
 
-    assert abs(shock_time(Burgers(Sine(amplitude=2.0))) - 0.5) < 1e-3
+    assert abs(shock_time(Burgers(profile=Sine(amplitude=2.0))) - 0.5) < 1e-3
     ```
     """
 
@@ -353,9 +353,9 @@ PROBLEMS: Mapping[str, Callable[[], AbstractProblem]] = MappingProxyType(
         "variable-advection": VariableAdvection,
         "rotation": Rotation,
         "advection-reaction": lambda: Advection(rate=2.0),
-        "burgers-ramp": lambda: Burgers(Ramp()),
-        "burgers-sine": lambda: Burgers(Sine()),
-        "burgers-gaussian": lambda: Burgers(Gaussian()),
+        "burgers-ramp": lambda: Burgers(profile=Ramp()),
+        "burgers-sine": lambda: Burgers(profile=Sine()),
+        "burgers-gaussian": lambda: Burgers(profile=Gaussian()),
         "burgers-tracer": TracerBurgers,
         "burgers-2d": PlaneBurgers,
         "traffic": Traffic,

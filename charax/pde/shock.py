@@ -15,6 +15,7 @@ from charax.pde.implicit import Settled, freeze
 from charax.pde.problem import AbstractProblem, cast
 from charax.pde.table import determinant, feet_per_axis, grid, trace_table
 from charax.solve import Solver
+from charax.solve.checks import is_concrete
 
 _ZOOMS = 3
 _SHARES = 16
@@ -35,7 +36,7 @@ def shock_time(problem: AbstractProblem, *, horizon: Scalar = 10.0, solver: Solv
     ```
     """
     horizon = jnp.asarray(horizon, float)
-    if not isinstance(horizon, jax.core.Tracer) and not (jnp.isfinite(horizon) and horizon > 0):
+    if is_concrete(horizon) and not (jnp.isfinite(horizon) and horizon > 0):
         raise ValueError(f"horizon must be a finite time above 0, got {horizon}")
     return _shock_time(cast(problem, horizon.dtype), horizon, prepare(solver, horizon.dtype))
 

@@ -54,7 +54,7 @@ def test_paper_problem_has_the_solution_of_its_slope(slope, sign):
     np.testing.assert_allclose(problem.exact(x, t), 2 * x[:, 0] * np.exp(t) / (2 * np.exp(t) + sign), rtol=1e-13)
 
 
-@pytest.mark.parametrize("problem", [lambda: Burgers(Sine()), lambda: PaperProblem(slope=-2.0)])
+@pytest.mark.parametrize("problem", [lambda: Burgers(profile=Sine()), lambda: PaperProblem(slope=-2.0)])
 def test_closed_form_is_nan_and_not_a_branch_after_the_crossing(problem):
     assert jnp.isnan(problem().exact(jnp.ones((1, 1)), jnp.array([1.5]))).all()
 

@@ -6,7 +6,7 @@ import pytest
 from charax.pde import PROBLEMS, Burgers, PaperProblem, PlaneBurgers, Sine, characteristics, shock_time
 
 CROSSINGS = {
-    "sine": (lambda: Burgers(Sine(amplitude=2.0, wavenumber=1.5)), 1 / 3),
+    "sine": (lambda: Burgers(profile=Sine(amplitude=2.0, wavenumber=1.5)), 1 / 3),
     "ramp": (PROBLEMS["burgers-ramp"], 1.0),
     "traffic": (PROBLEMS["traffic"], np.exp(0.5) / 1.2),
     "paper, falling": (lambda: PaperProblem(slope=-2.0), np.log(1.5)),
@@ -29,7 +29,7 @@ def test_no_crossing_before_the_horizon_is_infinity():
 
 
 def test_shock_time_jits_and_differentiates():
-    when = jax.jit(jax.value_and_grad(lambda amplitude: shock_time(Burgers(Sine(amplitude)), horizon=3.0)))
+    when = jax.jit(jax.value_and_grad(lambda amplitude: shock_time(Burgers(profile=Sine(amplitude)), horizon=3.0)))
     value, slope = when(jnp.array(2.0))
     np.testing.assert_allclose((value, slope), (0.5, -0.25), rtol=1e-5)
 

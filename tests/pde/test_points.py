@@ -61,7 +61,7 @@ def branches_of_sine(x, t):
     miss = lambda foot: foot + t * np.sin(foot) - x
     values = miss(feet)
     roots = [brentq(miss, feet[i], feet[i + 1], xtol=1e-14) for i in np.flatnonzero(values[1:] * values[:-1] < 0)]
-    return np.sin(roots)
+    return np.sin(np.array(roots, float))
 
 
 def test_multivalued_points_raise_and_say_how_many_and_since_when():
@@ -198,7 +198,7 @@ def test_functions_of_the_wrong_shape_are_named(functions, message):
 @pytest.mark.parametrize("domain", [(1.0, 0.0), (0.0, np.inf), (1.0,), ((0.0, 1.0, 2.0),)])
 def test_domains_that_are_none_are_refused(domain):
     with pytest.raises(ValueError, match="domain must"):
-        Burgers(Sine(), domain=domain)
+        Burgers(profile=Sine(), domain=domain)
 
 
 def test_problem_without_closed_form_says_so():

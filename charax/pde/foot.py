@@ -75,7 +75,9 @@ class Search(eqx.Module):
         end: Arrival = jax.vmap(lambda foot, t: arrive(foot, t, frozen.problem, self.solver))(
             foot, lax.stop_gradient(t)
         )
-        settle = lambda x, t, *root: optx.root_find(_defect, Settled(), root, (x, t, self.problem, self.solver)).value
+        settle = lambda x, t, *root: (
+            optx.root_find(_defect, Settled(), root, (x, t, self.problem, self.solver), throw=False).value
+        )
         foot, u = jax.vmap(settle)(x, t, foot, end.u)
         followed = (end.outcome == Outcome.SUCCESS) | (verdict != Verdict.FOUND)
         verdict = jnp.where(followed, verdict, Verdict.NOT_FOLLOWED)

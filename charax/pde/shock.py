@@ -89,5 +89,7 @@ def _shock_time(problem: AbstractProblem, horizon: Array, solver: Solver) -> Arr
     when = optx.root_find(_gap, finder, middle, (foot, fixed, solver), bracket, max_steps=48, throw=False).value
     # The foot is where the time is least, so its own change does not change the time: no gradient through it.
     direct = dataclasses.replace(solver, adjoint="direct")
-    when = optx.root_find(_gap, Settled(), lax.stop_gradient(when), (lax.stop_gradient(foot), problem, direct)).value
+    when = optx.root_find(
+        _gap, Settled(), lax.stop_gradient(when), (lax.stop_gradient(foot), problem, direct), throw=False
+    ).value
     return jnp.where(crosses, when, jnp.inf)

@@ -125,9 +125,11 @@ def _cut(left: Array, right: Array, left_slope: Array, right_slope: Array) -> Cu
     rise = right - left
     c1, c2, c3 = left_slope, 3 * rise - 2 * left_slope - right_slope, left_slope + right_slope - 2 * rise
     gap = c2**2 - 3 * c1 * c3
-    # The roots of c1 + 2·c2·θ + 3·c3·θ², without cancellation. Where there are none, no cut is made.
+    # The slope c1 + 2·c2·θ + 3·c3·θ² can vanish in the cell only so; where x is straight, rounding must not cut it.
+    bent = (gap > 0) & (2 * jnp.abs(c2) + 3 * jnp.abs(c3) >= jnp.abs(c1))
+    # Its roots, without cancellation. Where there are none, no cut is made.
     q = -(c2 + jnp.where(c2 < 0, -1, 1) * jnp.sqrt(jnp.maximum(gap, 0)))
-    safe = lambda above, below: jnp.where((gap > 0) & (below != 0), above / jnp.where(below != 0, below, 1), 0)
+    safe = lambda above, below: jnp.where(bent & (below != 0), above / jnp.where(below != 0, below, 1), 0)
     one, other = jnp.clip(safe(q, 3 * c3), 0, 1), jnp.clip(safe(c1, q), 0, 1)
     first, second = jnp.minimum(one, other), jnp.maximum(one, other)
     cubic = lambda theta: left + theta * (c1 + theta * (c2 + theta * c3))

@@ -195,18 +195,25 @@ def _head(channels: int, shape: Shape, classes: int, key: PRNGKeyArray) -> Netwo
     )
 
 
-def count_table() -> list[dict[str, str | int]]:
+class CountRow(NamedTuple):
+    """A classifier's size beside the paper's."""
+
+    dataset: str
+    method: str
+    parameters: int
+    parameters_paper: int
+
+
+def count_table() -> list[CountRow]:
     """The sixteen classifiers with their counts beside the paper's; SVHN's have the layers of CIFAR-10's."""
-    rows: list[dict[str, str | int]] = []
-    for dataset in ("mnist", "cifar10"):
-        for method in METHOD_NAMES:
-            model = eqx.filter_eval_shape(paper_classifier, dataset, method, key=jax.random.key(0))
-            rows.append(
-                {
-                    "dataset": dataset,
-                    "method": method,
-                    "parameters": count_parameters(model),
-                    "parameters_paper": RECIPES[dataset][method].parameters,
-                }
-            )
-    return rows
+    key = jax.random.key(0)
+    return [
+        CountRow(
+            dataset,
+            method,
+            parameters=count_parameters(eqx.filter_eval_shape(paper_classifier, dataset, method, key=key)),
+            parameters_paper=RECIPES[dataset][method].parameters,
+        )
+        for dataset in ("mnist", "cifar10")
+        for method in METHOD_NAMES
+    ]

@@ -46,7 +46,7 @@ class Solver(eqx.Module):
     atol: Array | np.ndarray = eqx.field(default=1e-5, converter=_as_tolerance)
     steps: int | None = eqx.field(default=None, static=True)
     """Make this many equal steps instead of keeping to tolerances."""
-    adjoint: Adjoint = eqx.field(default="checkpoint", static=True)
+    adjoint: str = eqx.field(default="checkpoint", static=True)
     """checkpoint: exact gradients of the steps made, memory like the logarithm of the steps.
     backsolve: the continuous adjoint solved backwards, constant memory, approximate.
     direct: plain differentiation through every step; the one that also supports forward mode."""
@@ -168,7 +168,7 @@ def _integrate_together(
         case "backsolve":
             # A backward solve that fails has no solution to carry its outcome: it must not pass for a gradient.
             adjoint = dfx.BacksolveAdjoint(stepsize_controller=backward_controller, throw=True)
-        case "direct":
+        case _:
             adjoint = dfx.DirectAdjoint()
 
     result = dfx.diffeqsolve(

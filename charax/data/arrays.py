@@ -65,16 +65,18 @@ def _white(x: np.ndarray) -> float | None:
 
 
 def _read_npz(path: Path, names: tuple[str, ...]) -> dict[str, np.ndarray]:
+    if not zipfile.is_zipfile(path):
+        raise DataError(f"{path} is not an .npz archive, or is truncated: save it again with numpy.savez")
     try:
         # A pickle can run any code when it is loaded, so arrays of objects are refused.
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             missing = [name for name in names if name not in archive.files]
             if missing:
                 raise DataError(f"{path} has no array {missing[0]!r}; it has {', '.join(archive.files) or 'none'}")
             return {name: archive[name] for name in names}
     except DataError:
         raise
-    except (OSError, EOFError, TypeError, AttributeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+    except (OSError, EOFError, ValueError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
         if "allow_pickle" in str(error):
             raise DataError(f"{path} has pickled objects in it, which are never loaded: save plain arrays") from None
-        raise DataError(f"{path} is not a sound .npz archive, or is truncated ({error}): save it again") from None
+        raise DataError(f"{path} is not a sound .npz archive ({error}): save it again with numpy.savez") from None

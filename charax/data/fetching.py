@@ -43,13 +43,7 @@ def download(source: Source, file: str, folder: Path) -> Path:
     reasons = []
     for mirror in source.mirrors:
         try:
-            path = pooch.retrieve(
-                mirror + file,
-                known_hash=f"md5:{source.files[file]}",
-                fname=file,
-                path=folder,
-                downloader=pooch.HTTPDownloader(timeout=30),
-            )
+            path = pooch.retrieve(mirror + file, known_hash=f"md5:{source.files[file]}", fname=file, path=folder)
         except (OSError, ValueError) as error:  # no network, no such page, no room on the disk; another MD5
             altered = not isinstance(error, OSError)
             reasons.append(f"{mirror} ({'its file is altered: another MD5' if altered else type(error).__name__})")

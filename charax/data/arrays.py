@@ -32,7 +32,7 @@ def read_labelled_arrays(path: Path) -> Raw:
         classes = tuple(str(label) for label in found)
     else:
         raise DataError(f"{path} has y of type {y.dtype}: labels are whole numbers or strings")
-    return Raw(Labelled(x, targets), classes, white=_white(x))
+    return Raw(path, Labelled(x, targets), classes, white=_white(x))
 
 
 def read_arrays(path: Path) -> Shaped[np.ndarray, "n *shape"]:
@@ -76,7 +76,7 @@ def _read_npz(path: Path, names: tuple[str, ...]) -> dict[str, np.ndarray]:
             return {name: archive[name] for name in names}
     except DataError:
         raise
-    except (OSError, EOFError, ValueError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
+    except (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         if "allow_pickle" in str(error):
             raise DataError(f"{path} has pickled objects in it, which are never loaded: save plain arrays") from None
         raise DataError(f"{path} is not a sound .npz archive ({error}): save it again with numpy.savez") from None

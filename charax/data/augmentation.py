@@ -23,14 +23,18 @@ def augment_batch(
     assert augment_batch(jax.random.key(0), images).shape == images.shape
     ```
     """
-    flip_key, shift_key = jax.random.split(key)
+    flip_key, down_key, right_key = jax.random.split(key, 3)
     batch, height, width, channels = images.shape
     flip = jax.random.bernoulli(flip_key, shape=(batch, 1, 1, 1))
     images = jnp.where(flip, images[:, :, ::-1], images)
     padded = jnp.pad(images, ((0, 0), (_SHIFT, _SHIFT), (_SHIFT, _SHIFT), (0, 0)))
-    corners = jax.random.randint(shift_key, (batch, 2), 0, 2 * _SHIFT + 1)
+    # Adding to zeros that are made from the images puts the starts on the devices that hold the images.
+    zeros = jnp.zeros_like(images[:, 0, 0, 0], jnp.int32)
+    down, right = (
+        zeros + jax.random.randint(shift_key, (batch,), 0, 2 * _SHIFT + 1) for shift_key in (down_key, right_key)
+    )
 
-    def crop(image, corner):
-        return jax.lax.dynamic_slice(image, (*corner, 0), (height, width, channels))
+    def crop(image, down, right):
+        return jax.lax.dynamic_slice(image, (down, right, 0), (height, width, channels))
 
-    return jax.vmap(crop)(padded, corners)
+    return jax.vmap(crop)(padded, down, right)

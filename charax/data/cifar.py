@@ -26,7 +26,7 @@ def read_cifar10(folder: Path) -> Raw:
         missing = "test_batch.bin" if training else "data_batch_1.bin"
         raise DataError(f"{path} has no {missing} in it: it is not the binary version of CIFAR-10")
     samples = Labelled(*(np.concatenate(arrays) for arrays in zip(*training, strict=True)))
-    return Raw(samples, _CLASSES, test=batches["test_batch"], white=255.0)
+    return Raw(path, samples, _CLASSES, test=batches["test_batch"], white=255.0)
 
 
 def _read_batches(path: Path) -> dict[str, Labelled]:

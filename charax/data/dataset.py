@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -116,8 +117,12 @@ class Labelled(NamedTuple):
 
 @dataclass(frozen=True)
 class Raw:
-    """What a reader finds in a file: samples to split, and the official test part where there is one."""
+    """What a reader finds: samples to split, and the official test part where there is one.
 
+    `source` is what an error about the samples should name.
+    """
+
+    source: Path | str
     samples: Labelled
     classes: tuple[str, ...]
     test: Labelled | None = None

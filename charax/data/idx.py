@@ -17,7 +17,8 @@ _IMAGES, _LABELS = 2051, 2049
 def read_mnist(folder: Path) -> Raw:
     """The four files of MNIST."""
     classes = tuple(str(digit) for digit in range(10))
-    return Raw(_read_part(folder, "train"), classes, test=_read_part(folder, "t10k"), white=255.0)
+    samples, test = (_read_part(folder, part) for part in ("train", "t10k"))
+    return Raw(folder / "train-labels-idx1-ubyte.gz", samples, classes, test=test, white=255.0)
 
 
 def _read_part(folder: Path, part: str) -> Labelled:

@@ -34,9 +34,8 @@ def read_labelled_images(folder: Path) -> Raw:
         files += members
         targets += [label] * len(members)
     images = read_images(files)
-    return Raw(
-        Labelled(images, np.asarray(targets, np.int32)), tuple(subfolder.name for subfolder in classes), white=255.0
-    )
+    names = tuple(subfolder.name for subfolder in classes)
+    return Raw(folder, Labelled(images, np.asarray(targets, np.int32)), names, white=255.0)
 
 
 def find_images(folder: Path) -> list[Path]:

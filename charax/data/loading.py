@@ -42,13 +42,14 @@ def load_dataset(
     ```
     """
     raw = _read(name, target)
-    source = name if name in DATASETS else str(Path(name))
     if len(raw.classes) < 2:
-        raise DataError(f"{source} has only the class {''.join(raw.classes)!r}: a classifier needs two or more")
+        raise DataError(f"{raw.source} has only the class {''.join(raw.classes)!r}: a classifier needs two or more")
     fractions = [validation_fraction] if raw.test is not None else [validation_fraction, test_fraction]
     train, *parts = (
         raw.samples.take(indices)
-        for indices in stratified_split(raw.samples.targets, fractions, seed=seed, classes=raw.classes, source=source)
+        for indices in stratified_split(
+            raw.samples.targets, fractions, seed=seed, classes=raw.classes, source=str(raw.source)
+        )
     )
     if raw.test is not None:
         parts.append(raw.test)
@@ -95,4 +96,4 @@ def _read_digits() -> Raw:
 
     images, labels = load_digits(return_X_y=True)
     classes = tuple(str(digit) for digit in range(10))
-    return Raw(Labelled(images.reshape(-1, 8, 8, 1), labels.astype(np.int32)), classes, white=16.0)
+    return Raw("digits", Labelled(images.reshape(-1, 8, 8, 1), labels.astype(np.int32)), classes, white=16.0)

@@ -37,7 +37,7 @@ def stratified_split(
     for label, name in enumerate(classes):
         members = generator.permutation(np.flatnonzero(targets == label))
         if len(members) < len(parts):
-            count = "no samples" if len(members) == 0 else f"only {len(members)} of the samples"
+            count = ("no samples", "only 1 sample", f"only {len(members)} samples")[min(len(members), 2)]
             raise DataError(
                 f"{source}: class {name!r} has {count}; a split into {len(parts)} parts needs at least "
                 f"{len(parts)} of each class: add some, or remove the class"

@@ -12,8 +12,9 @@ from charax.data.labels import check_labels
 def read_svhn(folder: Path) -> Raw:
     """The training and the test file."""
     classes = tuple(str(digit) for digit in range(10))
-    samples, test = (_read_part(folder / f"{part}_32x32.mat") for part in ("train", "test"))
-    return Raw(samples, classes, test=test, white=255.0)
+    path = folder / "train_32x32.mat"
+    samples, test = _read_part(path), _read_part(folder / "test_32x32.mat")
+    return Raw(path, samples, classes, test=test, white=255.0)
 
 
 def _read_part(path: Path) -> Labelled:

@@ -40,7 +40,7 @@ def read_labelled_table(path: Path, target: str | None) -> Raw:
             raise DataError(f"{path}, row {number}: the target column {target!r} is empty")
         labels.append(label)
     targets, classes = index_classes(labels)
-    return Raw(Labelled(table_numbers(table, columns), targets), classes, columns=columns)
+    return Raw(path, Labelled(table_numbers(table, columns), targets), classes, columns=columns)
 
 
 def read_table(path: Path) -> Table:
@@ -112,7 +112,9 @@ def _read_parquet(path: Path) -> Table:
         raise DataError(f"{path} needs pyarrow to be read: pip install 'charax[parquet]'") from None
     try:
         content = parquet.ParquetFile(path).read()
-    except (arrow.ArrowException, OSError) as error:
-        raise DataError(f"{path} cannot be read as a Parquet file: {str(error).splitlines()[0]}") from None
-    rows = list(zip(*(column.to_pylist() for column in content.columns), strict=True))
-    return Table(path, content.column_names, rows, range(1, len(rows) + 1))
+        names, columns = content.column_names, [column.to_pylist() for column in content.columns]
+    except (arrow.ArrowException, OSError, ValueError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise DataError(f"{path} cannot be read as a Parquet file: {reason}") from None
+    rows = list(zip(*columns, strict=True))
+    return Table(path, names, rows, range(1, len(rows) + 1))

@@ -99,7 +99,11 @@ WRONG = {
         lambda path, f: f.write_idx(path, np.where(np.arange(40) == 19, 10, f.labels_of(40)).astype(np.uint8)),
         "train-labels.* label 10 in row 19",
     ),
-    "empty class": (LABELS, lambda path, f: f.write_idx(path, f.labels_of(40) % 7), "class '7' has no samples"),
+    "empty class": (
+        LABELS,
+        lambda path, f: f.write_idx(path, f.labels_of(40) % 7),
+        "train-labels.* class '7' has no samples",
+    ),
     "half a record": (
         CIFAR,
         lambda path, f: f.write_cifar(path, {"a/data_batch_1.bin": b"\0" * 5000, "a/test_batch.bin": b""}),

@@ -119,7 +119,7 @@ BAD_CSV = {
     "no rows": ("a,target\n", "no rows of data"),
     "nothing": ("", "no rows of data"),
     "one class": ("a,target\n" + "1,x\n" * 5, "only the class 'x'"),
-    "a class too small": ("a,target\n" + "1,x\n" * 5 + "1,y\n", "class 'y' has only 1 of the samples"),
+    "a class too small": ("a,target\n" + "1,x\n" * 5 + "1,y\n", "class 'y' has only 1 sample"),
     "not text": (b"\xff\xfe\x00", "not text in UTF-8"),
     "an open quote": ('a,target\n1,"x\n', "cannot be read as a CSV"),
 }

@@ -80,9 +80,9 @@ def reproduce_propositions(*, seed: int = 0, output: Path = Path("runs/propositi
     from charax.experiments import propositions
     from charax.plots import draw_propositions
 
+    output.mkdir(parents=True, exist_ok=True)  # before the work, so that a bad path is known at once
     result = propositions.run(seed=seed)
     answer = result.to_json()
-    output.mkdir(parents=True, exist_ok=True)
     pictures = draw_propositions(result, output)
     (output / "propositions.json").write_text(json.dumps(answer, indent=2) + "\n")
     table = Table("proposition", "measured", title="The paper's propositions")

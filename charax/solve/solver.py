@@ -49,7 +49,7 @@ class Solver(eqx.Module):
     adjoint: str = eqx.field(default="checkpoint", static=True)
     """checkpoint: exact gradients of the steps made, memory like the logarithm of the steps.
     backsolve: the continuous adjoint solved backwards, constant memory, approximate.
-    direct: plain differentiation through every step; the one that also supports forward mode."""
+    direct: differentiation through the loop itself; slower, but forward mode works too."""
     per_sample: bool = eqx.field(default=False, static=True)
     """Give each sample its own steps instead of one step size for the whole batch."""
     max_steps: int = eqx.field(default=4096, static=True)
@@ -67,7 +67,7 @@ class Solver(eqx.Module):
         if self.max_steps < 1:
             raise ValueError(f"max_steps must be at least 1, got {self.max_steps}")
         for name, value in (("rtol", self.rtol), ("atol", self.atol)):
-            if is_concrete(value) and not (np.ndim(value) == 0 and value > 0):
+            if is_concrete(value) and not (np.ndim(value) == 0 and np.asarray(value) > 0):
                 raise ValueError(
                     f"{name} must be a number above 0, got {value}; no solver reaches an error of nothing. "
                     "float32 can do about 1e-6, float64 about 1e-13"

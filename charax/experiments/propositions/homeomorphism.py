@@ -85,12 +85,6 @@ def run() -> Homeomorphisms:
 
     "Back" is measured twice: along the same field, which still knows u0, and along the field of the
     inverse map, which knows only h(u0).
-
-    ```python
-    from charax.experiments.propositions import homeomorphism
-
-    assert homeomorphism.run().forward_error < 1e-5
-    ```
     """
     solver, s = Solver(rtol=1e-6, atol=1e-6), jnp.linspace(0, 1, 41)
     courses: dict[str, Course] = {}

@@ -49,15 +49,7 @@ def construction() -> NeuralODE:
 
 
 def run(*, seed: int = 0, steps: int = 500) -> Intersecting:
-    """Check the construction, and train a C-NODE and a larger plain NODE on the two points.
-
-    ```python
-    from charax.experiments.propositions import intersecting
-
-    result = intersecting.run(steps=300)
-    assert result.c_node_error < 0.01 < 0.4 < result.node_error
-    ```
-    """
+    """Check the construction, and train a C-NODE and a larger plain NODE on the two points."""
     c_node = neural_ode("c-node", 1, width=8, key=jax.random.key(seed))
     node = neural_ode("node", 1, width=32, key=jax.random.key(seed))
     s = jnp.linspace(0, 1, 51)

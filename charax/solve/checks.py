@@ -3,6 +3,7 @@
 import jax.core
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from charax.fields import AbstractField
 
@@ -12,10 +13,13 @@ def is_concrete(value) -> bool:
     return not isinstance(value, jax.core.Tracer)
 
 
-def check_arguments(field: AbstractField, u0, x0, s0, s1, at, conditioned_on, context):
+def check_arguments(
+    field: AbstractField, u0, x0, s0, s1, at, conditioned_on, context
+) -> tuple[Array, Array | None, Array, Array, Array | None]:
     """The arguments as arrays of one dtype, or an exception that names the argument and what to do."""
-    u0, x0, conditioned_on, context = (
-        None if value is None else jnp.asarray(value) for value in (u0, x0, conditioned_on, context)
+    u0 = jnp.asarray(u0)
+    x0, conditioned_on, context = (
+        None if value is None else jnp.asarray(value) for value in (x0, conditioned_on, context)
     )
     if not jnp.issubdtype(u0.dtype, jnp.floating):
         raise ValueError(f"u0 must be floating point, got {u0.dtype}: convert it with u0.astype(float)")
@@ -41,7 +45,8 @@ def check_arguments(field: AbstractField, u0, x0, s0, s1, at, conditioned_on, co
     elif x0 is not None:
         raise ValueError("x0 was given, but a plain field has no characteristic: leave x0 out")
     _check_points(s0, s1, at)
-    return u0, x0, *(None if value is None else jnp.asarray(value, u0.dtype) for value in (s0, s1, at))
+    s0, s1 = jnp.asarray(s0, u0.dtype), jnp.asarray(s1, u0.dtype)
+    return u0, x0, s0, s1, None if at is None else jnp.asarray(at, u0.dtype)
 
 
 # Numbers are looked at with NumPy: inside of `jit` even an operation on a known array would be traced.

@@ -98,17 +98,17 @@ class Solver(eqx.Module):
 
         Outside of `jit` a failed solve raises `SolveError`. Inside, `Solution.outcome` says how it went.
         """
-        u0, x0, s0, s1, at = check_arguments(field, u0, x0, s0, s1, at, conditioned_on, context)
+        u0, x0, start, end, at = check_arguments(field, u0, x0, s0, s1, at, conditioned_on, context)
         z = Condition(
             u0=(u0 if conditioned_on is None else conditioned_on) if "u0" in field.reads else None,
             context=context if "context" in field.reads else None,
         )
         follows_x = field.characteristic_dim > 0 and (with_characteristic or "x" in field.reads)
-        solution, stopped = _integrate(self, field, State(u0, x0 if follows_x else None), s0, s1, at, z)
+        solution, stopped = _integrate(self, field, State(u0, x0 if follows_x else None), start, end, at, z)
         if not is_concrete(solution.outcome):
             return solution
         if bool((solution.outcome == Outcome.OUT_OF_STEPS).any()):
-            ratio = stiffness(field, solution.stats, stopped, s0, s1, z)
+            ratio = stiffness(field, solution.stats, stopped, start, end, z)
             solution = eqx.tree_at(lambda it: it.stats.stiffness, solution, ratio, is_leaf=lambda it: it is None)
         return solution.check()
 

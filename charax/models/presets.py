@@ -70,7 +70,7 @@ def _small(method: str, shape: tuple[int, ...]) -> ImageArchitecture:
         method,
         style="grey",
         width=32,
-        state_channels=8 + shape[2],
+        augment=8,
         characteristic_dim=2,
         pool=min(4, *shape[:2]),
     )
@@ -82,7 +82,7 @@ def _cpu(method: str, shape: tuple[int, ...]) -> ImageArchitecture:
         method,
         style="colour",
         width=48,
-        state_channels=16 + shape[2] * patch**2,
+        augment=16,
         characteristic_dim=2,
         pool=min(7, -(-min(shape[:2]) // patch)),
         patch=patch,

@@ -6,8 +6,9 @@ from charax.training.devices import Devices
 from charax.training.export import Trained, load_model, save_model
 from charax.training.loop import Fitted, fit
 from charax.training.naming import name_arrays
+from charax.training.prediction import Predictions, predict
 from charax.training.progress import AbstractProgress, Lines, Live, Silent, make_progress
-from charax.training.run import Run, evaluate, load_run, load_settings, resume, train
+from charax.training.run import Run, evaluate, load_run, load_settings, name_run, resume, train
 from charax.training.settings import LoopSettings, OptimiserSettings, SolverSettings, from_json, to_json
 from charax.training.stopping import Diverged, Interrupted
 from charax.training.task import AbstractTask, Batch, Problem
@@ -26,6 +27,7 @@ __all__ = [
     "Live",
     "LoopSettings",
     "OptimiserSettings",
+    "Predictions",
     "Problem",
     "Run",
     "Silent",
@@ -39,6 +41,8 @@ __all__ = [
     "load_settings",
     "make_progress",
     "name_arrays",
+    "name_run",
+    "predict",
     "resume",
     "save_model",
     "to_json",

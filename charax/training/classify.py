@@ -12,15 +12,7 @@ from charax.training.task import Problem
 
 @dataclass(frozen=True)
 class ClassifySettings:
-    """A classifier, its data and its training.
-
-    ```python
-    from charax.training import ClassifySettings
-
-    problem = ClassifySettings(data="digits", method="node").prepare()
-    assert problem.task.classes[0] == "0"
-    ```
-    """
+    """A classifier, its data and its training."""
 
     data: str = "digits"
     """digits, mnist, cifar10, svhn, or the path of an .npz, .csv, .parquet or folder of images."""
@@ -45,7 +37,15 @@ class ClassifySettings:
         return f"{Path(self.data).stem}-{self.method}"
 
     def prepare(self) -> Problem:
-        """Load the data and say what is to be learned from it."""
+        """Load the data and say what is to be learned from it.
+
+        ```python
+        from charax.training import ClassifySettings
+
+        problem = ClassifySettings(data="digits", method="node").prepare()
+        assert problem.task.classes[0] == "0"
+        ```
+        """
         dataset = load_dataset(self.data, seed=self.loop.seed, target=self.target)
         design = find_design(
             self.preset,

@@ -1,5 +1,6 @@
 """A run and its folder: settings, metrics, checkpoints, model."""
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -125,3 +126,9 @@ def evaluate(folder: Path | str, split: str = "test") -> dict[str, float]:
     params, static = eqx.partition(model, eqx.is_inexact_array)
     size = -(-settings.loop.batch_size // devices.number) * devices.number
     return make_evaluation(task, static, size, devices)(devices.copy(params), getattr(problem, split))
+
+
+def name_run(output: Path, label: str) -> str:
+    """A name that no run in a folder has yet: the label, then the label with a number."""
+    names = (label if i == 1 else f"{label}-{i}" for i in itertools.count(1))
+    return next(name for name in names if not (output / name).exists())

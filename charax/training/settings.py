@@ -46,7 +46,7 @@ class OptimiserSettings:
     """AdamW and what is around it."""
 
     learning_rate: float = 5e-3
-    weight_decay: float = 1e-2
+    weight_decay: float = 5e-2
     schedule: Schedule = "cosine"
     """cosine: up over the first tenth, then down to zero. paper: times 0.9 every 5 epochs. constant."""
     clip: float = 1.0

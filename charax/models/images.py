@@ -46,6 +46,8 @@ class ImageArchitecture(AbstractArchitecture):
     velocity_output: str = "identity"
     patch: int = 1
     """Join squares of this many pixels a side into channels first, so that the walk is on a smaller grid."""
+    stem: int = 0
+    """Learn this many channels from those with a convolution, for every method alike; 0 for none."""
 
     @property
     def kind(self) -> str:
@@ -54,7 +56,9 @@ class ImageArchitecture(AbstractArchitecture):
     def build(self, shape: tuple[int, ...], classes: int, *, key: PRNGKeyArray) -> Classifier:
         if len(shape) != 3:
             raise ValueError(f"this architecture is for images [height, width, channels], and the inputs have {shape}")
-        height, width, image_channels = -(-shape[0] // self.patch), -(-shape[1] // self.patch), shape[2] * self.patch**2
+        height, width = -(-shape[0] // self.patch), -(-shape[1] // self.patch)
+        patch_channels = shape[2] * self.patch**2
+        image_channels = self.stem or patch_channels
         if self.pool > min(height, width):
             raise ValueError(f"a grid of {height}x{width} cannot be pooled to {self.pool}x{self.pool}: lower pool")
         parts = parse_method(self.method)
@@ -75,8 +79,12 @@ class ImageArchitecture(AbstractArchitecture):
             reads=("u",),
             key=network_key,
         )
-        stem = None if self.patch == 1 else Patches(self.patch)
-        return Classifier(ode, self._head(channels, classes, head_key), stem)
+        return Classifier(ode, self._head(channels, classes, head_key), self._stem(patch_channels, lift_key))
+
+    def _stem(self, channels: int, key: PRNGKeyArray) -> Network | None:
+        join = [] if self.patch == 1 else [Patches(self.patch)]
+        learn = [Conv(channels, self.stem, key=jax.random.fold_in(key, 1))] if self.stem else []
+        return Chain(*join, *learn) if join or learn else None
 
     def _lift(self, name: str, image: int, key: PRNGKeyArray) -> tuple[AbstractLift, int]:
         """The lift, and the number of channels of the state it makes."""

@@ -82,11 +82,12 @@ def _cpu(method: str, shape: tuple[int, ...]) -> ImageArchitecture:
     return ImageArchitecture(
         method,
         style="colour",
-        width=48,
-        augment=16,
+        width=32,
+        augment=8,
         characteristic_dim=2,
         pool=min(7, -(-min(shape[:2]) // patch)),
         patch=patch,
+        stem=16,
     )
 
 

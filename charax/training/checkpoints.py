@@ -27,6 +27,8 @@ class Position:
     """Lines of `metrics.jsonl` that were written."""
     best_score: float | None = None
     best_epoch: int = 0
+    improved_epoch: int = 0
+    """The epoch in which the best score was first reached."""
     seconds: float = 0.0
 
 

@@ -171,9 +171,12 @@ class _Training:
         validation = self.evaluate(self.state.evaluated, self.problem.validation)
         score = validation[task.chosen_by] * (1 if task.higher_is_better else -1)
         epoch = self.position.epoch + 1
-        if math.isfinite(score) and (self.position.best_score is None or score > self.position.best_score):
+        best = -math.inf if self.position.best_score is None else self.position.best_score
+        if math.isfinite(score) and score >= best:
+            # Of weights that do equally well the later ones are kept; patience does not take that for progress.
             self.best = _copy(self.state.evaluated)
-            self.position = replace(self.position, best_score=score, best_epoch=epoch)
+            improved = epoch if score > best else self.position.improved_epoch
+            self.position = replace(self.position, best_score=score, best_epoch=epoch, improved_epoch=improved)
         seconds = time.monotonic() - began
         row = {
             "epoch": epoch,
@@ -197,7 +200,7 @@ class _Training:
 
     def _is_patience_over(self) -> bool:
         patience = self.settings.patience
-        return patience is not None and self.position.epoch - self.position.best_epoch >= patience
+        return patience is not None and self.position.epoch - self.position.improved_epoch >= patience
 
     def _go_on(self) -> None:
         assert self.folder is not None

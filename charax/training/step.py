@@ -93,7 +93,7 @@ def make_step(
         # The loop reads the streak late, so that no step waits for it: what runs meanwhile must change nothing.
         good = (
             jnp.isfinite(loss)
-            & jnp.isfinite(optax.global_norm(gradient))
+            & jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(gradient)]).all()
             & (metrics["failed"] == 0)
             & (state.streak < GIVE_UP_AFTER)
         )

@@ -125,7 +125,9 @@ def _number_table(numbers: Mapping[str, float | None], title: str) -> Table:
     table = Table("measured", title=title)
     table.add_column("value", justify="right")
     for name, value in numbers.items():
-        table.add_row(name.replace("_", " "), "-" if value is None else f"{value:,}" if value == int(value) else f"{value:.4f}")
+        table.add_row(
+            name.replace("_", " "), "-" if value is None else f"{value:,}" if value == int(value) else f"{value:.4f}"
+        )
     return table
 
 
@@ -147,18 +149,18 @@ def evaluate(
 
 @app.command
 def predict(
-    run: Positional[Path], input: Positional[Path], *, output: Path = Path("predictions.csv"), as_json: Json = False
+    run: Positional[Path], inputs: Positional[Path], *, output: Path = Path("predictions.csv"), as_json: Json = False
 ) -> None:
     """The class and the probabilities of new inputs, as a CSV file.
 
     Args:
         run: Folder of the run.
-        input: An .npz, .csv, .parquet, image, or folder of images.
+        inputs: An .npz, .csv, .parquet, image, or folder of images.
         output: The file to write.
     """
     from charax.training import predict
 
-    predictions = predict(run, input)
+    predictions = predict(run, inputs)
     predictions.write(output)
     table = Table("input", "class", title=f"Predictions, all of them in {output}")
     table.add_column("probability", justify="right")

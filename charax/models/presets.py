@@ -20,9 +20,7 @@ class Design(NamedTuple):
     solver: Solver
 
 
-def find_design(
-    preset: str, method: str, shape: tuple[int, ...], *, dataset: str = "", **sizes: int | None
-) -> Design:
+def find_design(preset: str, method: str, shape: tuple[int, ...], *, dataset: str = "", **sizes: int | None) -> Design:
     """A preset's design for inputs of one shape; `sizes` that are not None replace fields of the architecture.
 
     - `small` trains on 8x8 pixels in half a minute.

@@ -102,7 +102,9 @@ def cut_lines(path: Path, lines: int) -> None:
     """Keep the first lines of a file that may have been written on after the checkpoint, or cut off in mid-line."""
     kept = path.read_text().splitlines(keepends=True)[:lines] if path.exists() else []
     if len(kept) < lines or any(not line.endswith("\n") for line in kept):
-        raise ValueError(f"{path} has lost lines that the checkpoint knows of: it was changed; restore it, or start anew")
+        raise ValueError(
+            f"{path} has lost lines that the checkpoint knows of: it was changed; restore it, or start anew"
+        )
     write_whole(path, "".join(kept))
 
 

@@ -64,7 +64,9 @@ def fit(
     assert set(fitted.history[-1]) >= {"test_accuracy", "test_nfe"}
     ```
     """
-    training = _Training(problem, loop or LoopSettings(), optimiser or OptimiserSettings(), folder, progress or Silent())
+    training = _Training(
+        problem, loop or LoopSettings(), optimiser or OptimiserSettings(), folder, progress or Silent()
+    )
     with listen() as request:
         return training.run(request)
 

@@ -41,7 +41,5 @@ def predict(run: Path | str, inputs: Path | str) -> Predictions:
     task, model = load_model(run)
     if not isinstance(task, ClassificationTask) or not isinstance(model, Classifier):
         raise ValueError(f"{run} holds no classifier, so it has no classes to predict")
-    raw, names = read_inputs(
-        inputs, shape=task.input_shape, columns=task.columns, white=task.normalisation.white
-    )
+    raw, names = read_inputs(inputs, shape=task.input_shape, columns=task.columns, white=task.normalisation.white)
     return Predictions(names, task.classes, task.predict(model, raw))

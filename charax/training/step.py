@@ -62,9 +62,7 @@ class Report(NamedTuple):
     streak: Int[Array, ""]
 
 
-def make_optimiser(
-    settings: OptimiserSettings, *, epochs: int, steps_per_epoch: int
-) -> optax.GradientTransformation:
+def make_optimiser(settings: OptimiserSettings, *, epochs: int, steps_per_epoch: int) -> optax.GradientTransformation:
     """AdamW behind clipping by the global norm, with the chosen schedule."""
     rate, steps = settings.learning_rate, epochs * steps_per_epoch
     match settings.schedule:

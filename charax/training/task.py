@@ -1,9 +1,10 @@
 """What the training loop asks of a task."""
 
 from abc import abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
@@ -20,11 +21,11 @@ class AbstractTask(eqx.Module):
     what is stored beside the weights: `from_json(to_json())` is the same task.
     """
 
-    name: eqx.AbstractClassVar[ClassVar[str]]
+    name: eqx.AbstractClassVar[str]
     """What the task is called in files."""
-    chosen_by: eqx.AbstractClassVar[ClassVar[str]]
+    chosen_by: eqx.AbstractClassVar[str]
     """The validation metric that chooses the best weights."""
-    higher_is_better: eqx.AbstractClassVar[ClassVar[bool]]
+    higher_is_better: eqx.AbstractClassVar[bool]
     solver: eqx.AbstractVar[Solver]
 
     @abstractmethod
@@ -62,8 +63,6 @@ class Problem(NamedTuple):
 
 def count_samples(split: Batch) -> int:
     """The number of samples in a split."""
-    import jax
-
     sizes = {np.shape(leaf)[0] for leaf in jax.tree.leaves(split)}
     if len(sizes) != 1 or 0 in sizes:
         raise ValueError(f"the arrays of a split must have the same number of samples, above 0, got {sorted(sizes)}")

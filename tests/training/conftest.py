@@ -1,5 +1,6 @@
 """A task small enough to train in a blink, and a real process to kill."""
 
+import json
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from charax.cli import main
 from charax.nn import Linear
 from charax.solve import Solver
 from charax.training import AbstractTask, Problem
@@ -95,15 +97,46 @@ def charax(tmp_path):
     return start
 
 
-def without_time(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{name: value for name, value in row.items() if name != "seconds"} for row in history]
-
-
 @pytest.fixture
 def metrics_of():
     """The metrics of a run's folder, without what the clock says."""
-    import json
 
-    return lambda folder: without_time([json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()])
+    def read(folder: Path) -> list[dict[str, Any]]:
+        rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+        return [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
+
+    return read
 
 
+@pytest.fixture(scope="session")
+def command(blobs):
+    """The arguments of `charax` that train a tiny classifier in a folder."""
+    settings = [
+        "--method",
+        "c-node",
+        "--width",
+        "4",
+        "--steps",
+        "2",
+        "--epochs",
+        "4",
+        "--batch-size",
+        "8",
+        "--checkpoint-steps",
+        "4",
+        "--json",
+    ]
+
+    def arguments(folder: Path) -> list[str]:
+        place = ["--data", str(blobs), "--output", str(folder.parent), "--name", folder.name]
+        return ["train", "classify", *place, *settings]
+
+    return arguments
+
+
+@pytest.fixture(scope="session")
+def run(command, tmp_path_factory) -> Path:
+    """The folder of a finished run that nothing interrupted."""
+    folder = tmp_path_factory.mktemp("runs") / "whole"
+    assert main(command(folder)) == 0
+    return folder

@@ -33,9 +33,7 @@ def test_learns(line):
 
 
 def test_same_seed_gives_identical_metrics_and_another_does_not(line):
-    first, second, other = (
-        plain(fit(line, dataclasses.replace(LOOP, seed=seed), FAST).history) for seed in (0, 0, 1)
-    )
+    first, second, other = (plain(fit(line, dataclasses.replace(LOOP, seed=seed), FAST).history) for seed in (0, 0, 1))
     assert first == second
     assert first != other
 
@@ -73,9 +71,7 @@ def test_ten_bad_steps_in_a_row_stop_the_run_with_a_reason(line, tmp_path, value
 
 def test_patience_stops_when_validation_does_not_improve(line):
     shuffled = line.validation._replace(y=line.validation.y[::-1] * -3)  # cannot be learned from the training part
-    history = fit(
-        line._replace(validation=shuffled), LoopSettings(epochs=40, batch_size=8, patience=3), FAST
-    ).history
+    history = fit(line._replace(validation=shuffled), LoopSettings(epochs=40, batch_size=8, patience=3), FAST).history
     *epochs, test = history
     assert len(epochs) == test["best_epoch"] + 3 < 40
 
@@ -104,7 +100,7 @@ def test_every_schedule_trains(line, schedule):
 @pytest.mark.parametrize("batch_size", [1, 4, 13, 50])
 def test_the_mean_over_a_split_does_not_depend_on_the_batches(line, batch_size):
     model = line.task.build(jax.random.key(3))
-    evaluate = make_evaluation(line.task, None, batch_size, Devices())
+    evaluate = make_evaluation(line.task, jax.tree.map(lambda _: None, model), batch_size, Devices())
     exact = float(line.task.measure(model, jax.tree.map(jax.numpy.asarray, line.validation))["loss"].mean())
     assert evaluate(model, line.validation)["loss"] == pytest.approx(exact, rel=1e-5)
 

@@ -49,7 +49,7 @@ def _keep_compiled_programs() -> None:
     """From one command to the next; JAX's own variables, which it has read by now, move the place."""
     import jax
 
-    if jax.config.jax_compilation_cache_dir is None:
+    if jax.config.values["jax_compilation_cache_dir"] is None:
         cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "charax" / "jax"
         jax.config.update("jax_compilation_cache_dir", str(cache))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)

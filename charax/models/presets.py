@@ -23,8 +23,8 @@ class Design(NamedTuple):
 def find_design(preset: str, method: str, shape: tuple[int, ...], *, dataset: str = "", **sizes: int | None) -> Design:
     """A preset's design for inputs of one shape; `sizes` that are not None replace fields of the architecture.
 
-    - `small` trains on 8x8 pixels in half a minute.
-    - `cpu` is for images of 28x28 to 32x32 pixels and minutes on two cores.
+    - `small` walks on a grid of about 8x8: 8x8 pixels are learned in half a minute on two cores.
+    - `cpu` walks on a grid of about 14x14: for 28x28 pixels or more, and minutes on two cores.
     - `paper` has the layers and the solver of the paper's Table 1, for its three data sets.
 
     Rows of numbers have one design, whatever the preset.
@@ -64,26 +64,24 @@ _SOLVER = Solver("euler", steps=2)
 
 
 def _small(method: str, shape: tuple[int, ...]) -> ImageArchitecture:
-    return ImageArchitecture(
-        method,
-        style="colour",
-        width=48,
-        augment=8,
-        characteristic_dim=2,
-        pool=min(4, -(-min(shape[:2]) // 2)),
-        patch=2,
-    )
+    return _image(method, shape, grid=8, width=24, pool=4)
 
 
 def _cpu(method: str, shape: tuple[int, ...]) -> ImageArchitecture:
-    patch = 2 if min(shape[:2]) >= 16 else 1
+    return _image(method, shape, grid=14, width=32, pool=7)
+
+
+def _image(method: str, shape: tuple[int, ...], *, grid: int, width: int, pool: int) -> ImageArchitecture:
+    """A walk of a learned image on a grid of about `grid` x `grid` or a little more."""
+    side = min(shape[:2])
+    patch = max(1, side // grid)
     return ImageArchitecture(
         method,
         style="colour",
-        width=32,
+        width=width,
         augment=8,
         characteristic_dim=2,
-        pool=min(7, -(-min(shape[:2]) // patch)),
+        pool=min(pool, -(-side // patch)),
         patch=patch,
         stem=16,
     )

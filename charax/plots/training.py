@@ -43,7 +43,8 @@ def draw_training(history: Sequence[dict[str, Any]], path: Path) -> Path:
     rows = [row for row in history if "epoch" in row]
     names = [name for name in ("loss", "accuracy") if name in rows[0]]
     with picture(path, width=3.8 * len(names), height=3.0) as figure:
-        for axis, name in zip(np.atleast_1d(figure.subplots(1, len(names))), names, strict=True):
+        axes = np.atleast_1d(figure.subplots(1, len(names)))
+        for axis, name in zip(axes, names, strict=True):
             for key, colour, label in ((name, NODE, "training"), (f"validation_{name}", C_NODE, "validation")):
                 values = [np.nan if row[key] is None else row[key] for row in rows]
                 marker = "o" if len(rows) == 1 else None
@@ -53,7 +54,7 @@ def draw_training(history: Sequence[dict[str, Any]], path: Path) -> Path:
             axis.xaxis.get_major_locator().set_params(integer=True)
             if name == "loss":
                 axis.set_yscale("log")
-        axis.legend()
+        axes[-1].legend()
     return path
 
 
@@ -79,16 +80,21 @@ def draw_learned_characteristics(
     colours = mpl.colormaps["tab10" if len(classes) <= 10 else "turbo"]
     pick = lambda label: colours(label % 10) if len(classes) <= 10 else colours(label / (len(classes) - 1))
     s = np.linspace(0, 1, len(x))
-    with picture(path, width=5.4, height=4.0) as figure:
-        axis = figure.subplots()
+    with picture(path, width=8.4, height=3.6) as figure:
+        axes = figure.subplots(1, 2)
         for i, label in enumerate(labels):
             across, up = (x[:, i, 0], x[:, i, 1]) if x.shape[2] > 1 else (s, x[:, i, 0])
-            axis.plot(across, up, color=pick(int(label)), linewidth=0.9, alpha=0.7)
-            axis.plot(across[-1], up[-1], "o", color=pick(int(label)), markersize=3)
+            axes[0].plot(across, up, color=pick(int(label)), linewidth=0.9, alpha=0.7)
+            # The ends by themselves, for they may be close together at the scale of the whole way.
+            end = (across[-1], up[-1]) if x.shape[2] > 1 else (int(label), up[-1])
+            axes[1].plot(*end, "o", color=pick(int(label)), markersize=4)
+        for axis, title in zip(
+            axes, ("learned characteristics x(s) of test samples", "where they end, x(1)"), strict=True
+        ):
+            axis.set_xlabel("$x_1$" if x.shape[2] > 1 else "s" if axis is axes[0] else "class")
+            axis.set_ylabel("$x_2$" if x.shape[2] > 1 else "x")
+            axis.set_title(title)
         for label, name in list(enumerate(classes))[:20]:
-            axis.plot([], [], "o-", color=pick(label), label=name)
-        axis.set_xlabel("$x_1(s)$" if x.shape[2] > 1 else "s")
-        axis.set_ylabel("$x_2(s)$" if x.shape[2] > 1 else "$x(s)$")
-        axis.set_title("learned characteristics of test samples")
-        axis.legend(loc="upper left", bbox_to_anchor=(1, 1), title="class")
+            axes[1].plot([], [], "o", color=pick(label), label=name)
+        axes[1].legend(loc="upper left", bbox_to_anchor=(1, 1), title="class")
     return path

@@ -1,6 +1,6 @@
 """Classification: softmax cross entropy on logits, accuracy, and exact counts of evaluations."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -31,10 +31,6 @@ class ClassificationTask(AbstractTask):
     ```
     """
 
-    name: ClassVar[str] = "classification"
-    chosen_by: ClassVar[str] = "accuracy"
-    higher_is_better: ClassVar[bool] = True
-
     architecture: AbstractArchitecture = eqx.field(static=True)
     solver: Solver
     input_shape: tuple[int, ...] = eqx.field(static=True)
@@ -43,17 +39,29 @@ class ClassificationTask(AbstractTask):
     augment: Augment = eqx.field(static=True, default="none")
     columns: tuple[str, ...] = eqx.field(static=True, default=())
 
+    @property
+    def name(self) -> str:
+        return "classification"
+
+    @property
+    def chosen_by(self) -> str:
+        return "accuracy"
+
+    @property
+    def higher_is_better(self) -> bool:
+        return True
+
     @classmethod
     def of(cls, dataset: Dataset, architecture: AbstractArchitecture, solver: Solver) -> "ClassificationTask":
         """The task of learning a data set."""
         return cls(
-            architecture,
-            solver,
-            dataset.input_shape,
-            dataset.classes,
-            dataset.normalisation,
-            dataset.augment,
-            dataset.columns,
+            architecture=architecture,
+            solver=solver,
+            input_shape=dataset.input_shape,
+            classes=dataset.classes,
+            normalisation=dataset.normalisation,
+            augment=dataset.augment,
+            columns=dataset.columns,
         )
 
     def build(self, key: PRNGKeyArray) -> Classifier:
@@ -107,18 +115,18 @@ class ClassificationTask(AbstractTask):
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> "ClassificationTask":
         return cls(
-            read_architecture(stored["architecture"]),
-            solver_from_json(stored["solver"]),
-            tuple(stored["input_shape"]),
-            tuple(stored["classes"]),
-            Normalisation.from_json(stored["normalisation"]),
-            stored["augment"],
-            tuple(stored["columns"]),
+            architecture=read_architecture(stored["architecture"]),
+            solver=solver_from_json(stored["solver"]),
+            input_shape=tuple(stored["input_shape"]),
+            classes=tuple(stored["classes"]),
+            normalisation=Normalisation.from_json(stored["normalisation"]),
+            augment=stored["augment"],
+            columns=tuple(stored["columns"]),
         )
 
 
 @eqx.filter_jit
-def _probabilities(model: Classifier, inputs: Array, solver: Solver) -> Array:
+def _probabilities(model: Classifier, inputs: Array | np.ndarray, solver: Solver) -> Array:
     return jax.nn.softmax(model(jnp.asarray(inputs), solver=solver)[0])
 
 

@@ -16,7 +16,7 @@ from charax.training.classification import ClassificationTask
 from charax.training.naming import fill_arrays, name_arrays
 from charax.training.task import AbstractTask
 
-TASKS: dict[str, type[AbstractTask]] = {ClassificationTask.name: ClassificationTask}
+TASKS: dict[str, type[AbstractTask]] = {"classification": ClassificationTask}
 """The tasks whose models can be loaded, by the name in their files."""
 
 

@@ -68,7 +68,7 @@ class OptimiserSettings:
 class LoopSettings:
     """How long to train, on how much at a time, and when to stop or save."""
 
-    epochs: int = 25
+    epochs: int = 20
     batch_size: int = 64
     seed: int = 0
     """Seed of the split, the initial weights, the order of the data and everything else that is random."""

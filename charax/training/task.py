@@ -21,12 +21,22 @@ class AbstractTask(eqx.Module):
     what is stored beside the weights: `from_json(to_json())` is the same task.
     """
 
-    name: eqx.AbstractClassVar[str]
-    """What the task is called in files."""
-    chosen_by: eqx.AbstractClassVar[str]
-    """The validation metric that chooses the best weights."""
-    higher_is_better: eqx.AbstractClassVar[bool]
     solver: eqx.AbstractVar[Solver]
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What the task is called in files."""
+
+    @property
+    @abstractmethod
+    def chosen_by(self) -> str:
+        """The validation metric that chooses the best weights."""
+
+    @property
+    @abstractmethod
+    def higher_is_better(self) -> bool:
+        """Whether more of that metric is better."""
 
     @abstractmethod
     def build(self, key: PRNGKeyArray) -> eqx.Module:

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -28,12 +28,20 @@ class Points(NamedTuple):
 class LineTask(AbstractTask):
     """Least squares with a linear model: no solve at all, to test the loop alone. Each trace adds to `traces`."""
 
-    name: ClassVar[str] = "line"
-    chosen_by: ClassVar[str] = "loss"
-    higher_is_better: ClassVar[bool] = False
-
     solver: Solver = eqx.field(default_factory=Solver)
     traces: list[str] = eqx.field(static=True, default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return "line"
+
+    @property
+    def chosen_by(self) -> str:
+        return "loss"
+
+    @property
+    def higher_is_better(self) -> bool:
+        return False
 
     def build(self, key):
         return Linear(2, 1, key=key)
@@ -43,7 +51,7 @@ class LineTask(AbstractTask):
         values = self.measure(model, batch)
         return values["loss"].mean(), {"failed": (batch.x > 100).any().astype(float)}
 
-    def measure(self, model, batch):
+    def measure(self, model: Any, batch):
         self.traces.append("measure")
         return {"loss": jnp.square(model(batch.x)[:, 0] - batch.y)}
 
@@ -129,7 +137,7 @@ def command(blobs):
 
     def arguments(folder: Path) -> list[str]:
         place = ["--data", str(blobs), "--output", str(folder.parent), "--name", folder.name]
-        return ["train", "classify", *place, *settings]
+        return ["train", "classify", *place, *settings.split()]
 
     return arguments
 

@@ -23,7 +23,13 @@ from charax.training import (
 
 def task(method: str = "c-node", shape: tuple[int, ...] = (3,)) -> ClassificationTask:
     architecture, solver = find_design("small", method, shape, width=4)
-    return ClassificationTask(architecture, solver, shape, ("a", "b"), Normalisation((0.5,), (2.0,)))
+    return ClassificationTask(
+        architecture=architecture,
+        solver=solver,
+        input_shape=shape,
+        classes=("a", "b"),
+        normalisation=Normalisation((0.5,), (2.0,)),
+    )
 
 
 @pytest.mark.parametrize("shape", [(3,), (5, 7, 1)], ids=["rows", "images"])

@@ -1,19 +1,24 @@
 """What is stored of a model, and that it comes back."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from charax.data import Normalisation
+from charax.data import Normalisation, Split
 from charax.models import METHOD_NAMES, ImageArchitecture, find_design, read_architecture
 from charax.nn import count_parameters
 from charax.solve import Solver
 from charax.training import (
     ClassificationTask,
     ClassifySettings,
+    Diverged,
     LoopSettings,
+    Problem,
     SolverSettings,
+    fit,
     from_json,
     load_model,
     save_model,
@@ -92,6 +97,14 @@ def test_solver_settings_replace_what_they_name():
     assert SolverSettings().change(fixed).steps == 2
     assert adaptive.steps is None
     assert float(adaptive.rtol) == float(adaptive.atol) == 1e-4
+
+
+def test_a_backward_solve_that_fails_is_a_skipped_step():
+    few = Solver("dopri5", rtol=1e-3, atol=1e-3, adjoint="backsolve", max_steps=2)
+    failing = dataclasses.replace(task("node"), solver=few)
+    split = Split(np.ones((8, 3), np.float32), np.zeros(8, np.int32))
+    with pytest.raises(Diverged, match="10 steps in a row.*the solve failed"):
+        fit(Problem(failing, split, split, split), LoopSettings(epochs=20, batch_size=8))
 
 
 @pytest.mark.slow

@@ -103,7 +103,7 @@ def test_a_backward_solve_that_fails_is_a_skipped_step():
     few = Solver("dopri5", rtol=1e-3, atol=1e-3, adjoint="backsolve", max_steps=2)
     failing = dataclasses.replace(task("node"), solver=few)
     split = Split(np.ones((8, 3), np.float32), np.zeros(8, np.int32))
-    with pytest.raises(Diverged, match="10 steps in a row.*the solve failed"):
+    with pytest.raises(Diverged, match=r"10 steps in a row.*the solve failed"):
         fit(Problem(failing, split, split, split), LoopSettings(epochs=20, batch_size=8))
 
 

@@ -126,7 +126,7 @@ def initial_state(
 ) -> tuple[State, PyTree]:
     """The state before the first step, and the part of the model that is not learned."""
     model_key, step_key = jax.random.split(jax.random.key(seed))
-    params, static = eqx.partition(eqx.filter_jit(task.build)(model_key), eqx.is_inexact_array)
+    params, static = eqx.partition(task.build(model_key), eqx.is_inexact_array)
     loss_of = lambda params, batch, key: task.loss(eqx.combine(params, static), batch, key)
     _, metrics = jax.eval_shape(loss_of, params, batch, step_key)
     number = lambda: jnp.zeros((), int)

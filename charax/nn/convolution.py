@@ -78,8 +78,9 @@ def _convolve_batched(arguments, axes):
 
 
 def _correlate_impl(image, cotangent, *, rows, columns):
-    # The correlation of an image with a cotangent of the output is the gradient of the kernel. One matrix product per kernel row, over all of its columns at once: fast where XLA's own weight
-    # gradient is not. Column shifts are joined into the channels, row shifts are slices.
+    # The correlation of an image with a cotangent of the output is the gradient of the kernel: one matrix product
+    # per kernel row, over all of its columns at once, is fast where XLA's own weight gradient is not. Column shifts
+    # are joined into the channels, row shifts are slices.
     height, width, channels_in = image.shape[1:]
     channels_out = cotangent.shape[3]
     padded = jnp.pad(image, ((0, 0), (rows // 2,) * 2, (columns // 2,) * 2, (0, 0)))

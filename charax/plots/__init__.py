@@ -8,6 +8,7 @@ from charax.plots.propositions import (
     draw_propositions,
 )
 from charax.plots.style import C_NODE, EXACT, NODE, picture
+from charax.plots.training import draw_learned_characteristics, draw_run, draw_training, follow_characteristics
 
 __all__ = [
     "C_NODE",
@@ -16,7 +17,11 @@ __all__ = [
     "draw_characteristics",
     "draw_homeomorphisms",
     "draw_intersecting",
+    "draw_learned_characteristics",
     "draw_log_density",
     "draw_propositions",
+    "draw_run",
+    "draw_training",
+    "follow_characteristics",
     "picture",
 ]

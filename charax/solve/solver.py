@@ -158,10 +158,10 @@ def _integrate_together(
     if solver.steps is None:
         controller = RecordedController(dfx.PIDController(rtol, atol, norm=norm))
         backward_controller = RecordedController(dfx.PIDController(rtol, atol, norm=adjoint_norm))
-        dt0, max_steps = jnp.asarray(_FIRST_STEP, dtype), solver.max_steps
+        dt0, max_steps = _FIRST_STEP, solver.max_steps
     else:
         controller = backward_controller = dfx.ConstantStepSize()
-        dt0, max_steps = jnp.asarray(1 / solver.steps, dtype), solver.steps
+        dt0, max_steps = 1 / solver.steps, solver.steps
     match solver.adjoint:
         case "checkpoint":
             adjoint = dfx.RecursiveCheckpointAdjoint(checkpoints=_checkpoints(max_steps))
@@ -171,12 +171,15 @@ def _integrate_together(
         case _:
             adjoint = dfx.DirectAdjoint()
 
+    # NumPy's numbers are checked when they are traced, and not with a callback from the compiled program: JAX does
+    # not keep programs with callbacks in its compilation cache.
+    number = lambda value: np.asarray(value, dtype)
     result = dfx.diffeqsolve(
         dfx.ODETerm(Course(field)),
         method,
-        t0=jnp.zeros((), dtype),
-        t1=jnp.ones((), dtype),
-        dt0=dt0,
+        t0=number(0.0),
+        t1=number(1.0),
+        dt0=number(dt0),
         y0=start,
         args=(s0, s1, z),
         saveat=dfx.SaveAt(

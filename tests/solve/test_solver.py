@@ -267,6 +267,12 @@ class TestCompilation:
         assert self.traces == traced
 
 
+@pytest.mark.parametrize("settings", [{}, {"steps": 3}, {"adjoint": "direct"}])
+def test_a_compiled_solve_can_be_cached_because_it_calls_nothing_back(settings):
+    gradient = jax.grad(lambda u: Solver(**settings).solve(PENDULUM, u).u.sum())
+    assert "callback" not in str(jax.make_jaxpr(gradient)(jnp.array(STARTS)))
+
+
 def test_any_diffrax_solver_can_be_handed_in():
     stiff = PlainField(lambda h: -1e4 * (h[:, 1:] - jnp.cos(h[:, :1])), reads=("s", "u"))
     solution = Solver(dfx.Kvaerno5(), rtol=1e-3, atol=1e-3).solve(stiff, jnp.zeros((2, 1)))

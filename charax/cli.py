@@ -56,7 +56,8 @@ def _keep_compiled_programs() -> None:
 
 
 def _fail(reason: object, status: int) -> int:
-    Console(stderr=True).print(f"charax: {reason}", style="red", markup=False, highlight=False)
+    # Not folded to the width of the terminal, so that a path in it stays whole.
+    Console(stderr=True).print(f"charax: {reason}", style="red", markup=False, highlight=False, soft_wrap=True)
     return status
 
 

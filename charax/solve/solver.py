@@ -171,9 +171,10 @@ def _integrate_together(
         case _:
             adjoint = dfx.DirectAdjoint()
 
-    # NumPy's numbers are checked when they are traced, and not with a callback from the compiled program: JAX does
-    # not keep programs with callbacks in its compilation cache.
-    number = lambda value: np.asarray(value, dtype)
+    # Python's numbers are checked when they are traced, and not with a callback from the compiled program: JAX does
+    # not keep programs with callbacks in its compilation cache. A dtype that is not the default must be said, or the
+    # state would be promoted.
+    number = float if dtype == jnp.result_type(float) else lambda value: jnp.asarray(value, dtype)
     result = dfx.diffeqsolve(
         dfx.ODETerm(Course(field)),
         method,

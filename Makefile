@@ -19,16 +19,16 @@ demo: $(INSTALLED)  ## The paper's propositions, with a picture each, in about a
 	$(BIN)/charax reproduce propositions --output runs/propositions
 
 test: $(INSTALLED)  ## The tests, in under ten minutes on two cores
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 test-slow: $(INSTALLED)  ## The tests that take minutes
-	$(BIN)/python -m pytest -q -m slow
+	$(BIN)/python -m pytest -q -n 2 -m slow
 
 test-lowest:  ## The tests with the oldest versions of the dependencies that we support
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip install --quiet --upgrade "pip>=25.1"
 	.venv-lowest/bin/python -m pip install --quiet --constraint constraints-lowest.txt --group dev --editable .
-	.venv-lowest/bin/python -m pytest -q
+	.venv-lowest/bin/python -m pytest -q -n 2
 
 lint: $(INSTALLED)  ## Ruff, pyright and the order of the rooms
 	$(BIN)/ruff format --check .

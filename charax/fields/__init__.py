@@ -1,7 +1,7 @@
 """Right-hand sides: the velocity, the Jacobian, and the one equation that joins them."""
 
 from charax.fields.balance import balance_residual
-from charax.fields.base import AbstractField
+from charax.fields.base import AbstractField, check_flow_field
 from charax.fields.characteristic import CharacteristicField
 from charax.fields.jacobian import AbstractJacobian, FunctionJacobian, JointJacobian, SeparateJacobian
 from charax.fields.plain import PlainField
@@ -28,4 +28,5 @@ __all__ = [
     "SecondOrderField",
     "SeparateJacobian",
     "balance_residual",
+    "check_flow_field",
 ]

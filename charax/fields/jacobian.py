@@ -191,8 +191,20 @@ class FunctionJacobian(AbstractJacobian):
     """
 
     function: Callable[..., Float[Array, "batch k *state"]]
-    dim: int = eqx.field(static=True, converter=check_characteristic_dim)
-    reads_x: bool = eqx.field(static=True, default=False)
+    dim: int = eqx.field(static=True)
+    reads_x: bool = eqx.field(static=True)
+
+    def __init__(
+        self,
+        function: Callable[..., Float[Array, "batch k *state"]],
+        characteristic_dim: int,
+        *,
+        reads_x: bool = False,
+    ):
+        """`function(x, u)` gives the k columns; without `reads_x` it must not look at x, which may be None."""
+        self.function = function
+        self.dim = check_characteristic_dim(characteristic_dim)
+        self.reads_x = reads_x
 
     @property
     def characteristic_dim(self) -> int:

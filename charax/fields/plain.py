@@ -26,7 +26,7 @@ class PlainField(AbstractField):
     network: Network
     reads_in_order: tuple[Read, ...] = eqx.field(static=True)
 
-    def __init__(self, network: Network, *, reads: Iterable[Read] = ("s", "u")):
+    def __init__(self, network: Network, *, reads: Iterable[str] = ("s", "u")):
         """`network` maps what is named in `reads`, joined along the last axis, to du/ds."""
         self.network = network
         self.reads_in_order = as_reads(reads)

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from charax.nn import join
 
 Read = Literal["s", "x", "u", "u0", "context"]
-Scalar = float | Float[Array, ""]
+Scalar = float | int | Float[Array, ""]
 
 
 class Condition(NamedTuple):
@@ -19,7 +19,7 @@ class Condition(NamedTuple):
     context: Float[Array, "batch *_"] | None = None
 
 
-def as_reads(reads: Iterable[Read]) -> tuple[Read, ...]:
+def as_reads(reads: Iterable[str]) -> tuple[Read, ...]:
     """Check names of things to read and put them into the order in which a network sees them."""
     asked = (reads,) if isinstance(reads, str) else tuple(reads)
     unknown = [read for read in asked if read not in get_args(Read)]

@@ -100,7 +100,9 @@ class MixedPartialJacobian(AbstractJacobian):
         """Fractions `[k, points, k]` of x at which the network is read, and weights `[k, points]`."""
         abscissae, weights = np.polynomial.legendre.leggauss(self.nodes)
         abscissae, weights = (abscissae + 1) / 2, weights / 2  # from [−1, 1] to [0, 1]
-        inner = np.array(list(itertools.product(abscissae, repeat=self.dim - 1))).reshape(-1, self.dim - 1)
+        inner = np.array(list(itertools.product(abscissae, repeat=self.dim - 1))).reshape(
+            -1 if self.dim > 1 else 1, self.dim - 1
+        )
         products = np.array([np.prod(w) for w in itertools.product(weights, repeat=self.dim - 1)])
         fractions = np.stack([np.insert(inner, i, 1.0, axis=1) for i in range(self.dim)])
         return fractions, np.broadcast_to(products, fractions.shape[:2])

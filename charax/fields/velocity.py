@@ -53,7 +53,7 @@ class NetworkVelocity(AbstractVelocity):
     characteristic_dim: int = eqx.field(static=True, converter=check_characteristic_dim)
     reads: tuple[Read, ...] = eqx.field(static=True)
 
-    def __init__(self, network: Network, characteristic_dim: int, *, reads: Iterable[Read] = ("s", "u")):
+    def __init__(self, network: Network, characteristic_dim: int, *, reads: Iterable[str] = ("s", "u")):
         """`network` maps what is named in `reads`, joined along the last axis, to k numbers."""
         self.network = network
         self.characteristic_dim = characteristic_dim
@@ -85,7 +85,7 @@ class FunctionVelocity(AbstractVelocity):
     reads: tuple[Read, ...] = eqx.field(static=True)
 
     def __init__(
-        self, function: Callable[..., Float[Array, "batch k"]], characteristic_dim: int, *, reads: Iterable[Read]
+        self, function: Callable[..., Float[Array, "batch k"]], characteristic_dim: int, *, reads: Iterable[str]
     ):
         """`function(s, x, u, z)` may use only what is named in `reads`; the rest may be None."""
         self.function = function

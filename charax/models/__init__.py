@@ -1,25 +1,37 @@
 """Things with parameters that map data to outputs."""
 
+from charax.models.architecture import AbstractArchitecture
 from charax.models.classifier import Classifier
+from charax.models.images import ImageArchitecture
 from charax.models.lift import AbstractLift, Identity, InputLayer, PositionVelocity, ZeroAugment
 from charax.models.methods import METHOD_NAMES, Method, neural_ode, parse_method
 from charax.models.neural_ode import NeuralODE
-from charax.models.paper import DATASETS, count_table, paper_classifier, paper_solver
+from charax.models.paper import DATASETS, count_table, paper_architecture, paper_classifier, paper_solver
+from charax.models.presets import Design, Preset, find_design, read_architecture
+from charax.models.vectors import VectorArchitecture
 
 __all__ = [
     "DATASETS",
     "METHOD_NAMES",
+    "AbstractArchitecture",
     "AbstractLift",
     "Classifier",
+    "Design",
     "Identity",
+    "ImageArchitecture",
     "InputLayer",
     "Method",
     "NeuralODE",
     "PositionVelocity",
+    "Preset",
+    "VectorArchitecture",
     "ZeroAugment",
     "count_table",
+    "find_design",
     "neural_ode",
+    "paper_architecture",
     "paper_classifier",
     "paper_solver",
     "parse_method",
+    "read_architecture",
 ]

@@ -22,10 +22,13 @@ class Classifier(eqx.Module):
 
     ode: NeuralODE
     head: Network
+    stem: Network | None = None
+    """What is done to the data before everything else."""
 
     def __call__(
         self, data: Float[Array, "batch *data"], *, solver: Solver | None = None
     ) -> tuple[Float[Array, "batch classes"], Solution]:
         """The logits, and the solution behind them with its counts."""
+        data = data if self.stem is None else self.stem(data)
         solution = self.ode(data, solver=solver, context=data if "context" in self.ode.field.reads else None)
         return self.head(solution.u), solution

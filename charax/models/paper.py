@@ -8,11 +8,10 @@ import equinox as eqx
 import jax
 from jaxtyping import PRNGKeyArray
 
-from charax.fields import NetworkVelocity
 from charax.models.classifier import Classifier
-from charax.models.lift import AbstractLift, Identity, InputLayer, PositionVelocity, ZeroAugment
-from charax.models.methods import METHOD_NAMES, Method, assemble, parse_method
-from charax.nn import Apply, AveragePool, Chain, Conv, Flatten, InstanceNorm, Linear, Network, count_parameters
+from charax.models.images import ImageArchitecture, Style
+from charax.models.methods import METHOD_NAMES, Method, parse_method
+from charax.nn import count_parameters
 from charax.solve import Solver
 
 Dataset = Literal["mnist", "cifar10", "svhn"]
@@ -22,6 +21,7 @@ DATASETS: tuple[Dataset, ...] = get_args(Dataset)
 class Shape(NamedTuple):
     """What the models of one data set have in common."""
 
+    style: Style
     size: int
     image_channels: int
     state_channels: int
@@ -41,8 +41,8 @@ class Recipe(NamedTuple):
     velocity_output: str = "identity"
 
 
-_MNIST = Shape(size=28, image_channels=1, state_channels=21, characteristic_dim=2, pool=8)
-_COLOUR = Shape(size=32, image_channels=3, state_channels=42, characteristic_dim=3, pool=4)
+_MNIST = Shape("grey", size=28, image_channels=1, state_channels=21, characteristic_dim=2, pool=8)
+_COLOUR = Shape("colour", size=32, image_channels=3, state_channels=42, characteristic_dim=3, pool=4)
 SHAPES: Mapping[Dataset, Shape] = MappingProxyType({"mnist": _MNIST, "cifar10": _COLOUR, "svhn": _COLOUR})
 
 RECIPES: Mapping[Dataset, Mapping[Method, Recipe]] = MappingProxyType(
@@ -95,6 +95,30 @@ def paper_solver(dataset: str, method: str) -> Solver:
     return Solver("dopri5", rtol=recipe.tolerance, atol=recipe.tolerance, adjoint="backsolve")
 
 
+def paper_architecture(dataset: str, method: str) -> ImageArchitecture:
+    """The layers of that row.
+
+    ```python
+    from charax.models import paper_architecture
+
+    assert paper_architecture("svhn", "c-node").characteristic_dim == 3
+    ```
+    """
+    shape, recipe = find_recipe(dataset, method)
+    return ImageArchitecture(
+        method,
+        style=shape.style,
+        width=recipe.width,
+        augment=shape.state_channels - shape.image_channels,
+        characteristic_dim=shape.characteristic_dim,
+        pool=shape.pool,
+        activation=recipe.activation,
+        velocity_width=recipe.velocity_width,
+        velocity_activation=recipe.velocity_activation,
+        velocity_output=recipe.velocity_output,
+    )
+
+
 def paper_classifier(dataset: str, method: str, *, classes: int = 10, key: PRNGKeyArray) -> Classifier:
     """One of the paper's image classifiers, with as many parameters as the paper reports.
 
@@ -110,103 +134,29 @@ def paper_classifier(dataset: str, method: str, *, classes: int = 10, key: PRNGK
     assert count_parameters(model) == 88_510
     ```
     """
-    shape, recipe = find_recipe(dataset, method)
-    parts = parse_method(method)
-    lift_key, velocity_key, network_key, head_key = jax.random.split(key, 4)
-    lift, channels = _lift(parts.lift, shape, lift_key)
-    velocity = NetworkVelocity(
-        _velocity_network(shape, recipe, velocity_key), shape.characteristic_dim, reads=("s", "context")
-    )
-    layers = _grey_network if shape is _MNIST else _colour_network
-    network = lambda inputs, outputs, key: layers(inputs, recipe, outputs, key)
-    ode = assemble(parts, lift, channels, velocity=velocity, network=network, reads=("u",), key=network_key)
-    return Classifier(ode, _head(channels, shape, classes, head_key))
+    shape, _ = find_recipe(dataset, method)
+    return paper_architecture(dataset, method).build((shape.size, shape.size, shape.image_channels), classes, key=key)
 
 
-def _lift(name: str, shape: Shape, key: PRNGKeyArray) -> tuple[AbstractLift, int]:
-    """The lift, and the number of channels of the state it makes."""
-    image, state = shape.image_channels, shape.state_channels
-    if name == "node":
-        return Identity(), image
-    if name == "anode":
-        return ZeroAugment(state - image), state
-    if name == "il-node":
-        return InputLayer(Conv(image, state, bias=False, key=key)), state
-    # Positions and as many velocities: 11 + 11 for the paper's 16 + 5 on MNIST, its own 21 + 21 on CIFAR-10.
-    position = (state + 1) // 2
-    return PositionVelocity(InputLayer(Conv(image, position, bias=False, key=key))), 2 * position
+class CountRow(NamedTuple):
+    """A classifier's size beside the paper's."""
+
+    dataset: str
+    method: str
+    parameters: int
+    parameters_paper: int
 
 
-def _grey_network(channels: int, recipe: Recipe, outputs: int, key: PRNGKeyArray) -> Network:
-    """F(C, W) of the MNIST models."""
-    width, keys = recipe.width, jax.random.split(key, 3)
-    return Chain(
-        InstanceNorm(channels),
-        Linear(channels, width, key=keys[0]),
-        Apply(recipe.activation),
-        Conv(width, width, key=keys[1]),
-        Apply(recipe.activation),
-        InstanceNorm(width),
-        Linear(width, outputs, key=keys[2]),
-    )
-
-
-def _colour_network(channels: int, recipe: Recipe, outputs: int, key: PRNGKeyArray) -> Network:
-    """G(C, W) of the CIFAR-10 and SVHN models."""
-    width, keys = recipe.width, jax.random.split(key, 3)
-    return Chain(
-        InstanceNorm(channels, affine=True),
-        Conv(channels, width, bias=False, key=keys[0]),
-        Apply(recipe.activation),
-        Conv(width, width, bias=False, key=keys[1]),
-        Apply(recipe.activation),
-        InstanceNorm(width, affine=True),
-        Linear(width, outputs, key=keys[2]),
-    )
-
-
-def _velocity_network(shape: Shape, recipe: Recipe, key: PRNGKeyArray) -> Network:
-    """dx/ds from s and the raw image: k numbers per image."""
-    inputs, width, act = 1 + shape.image_channels, recipe.velocity_width, Apply(recipe.velocity_activation)
-    keys = jax.random.split(key, 4)
-    if shape is _MNIST:
-        first, second = Conv(inputs, width, bias=False, key=keys[0]), Conv(width, width, bias=False, key=keys[1])
-    else:
-        first, second = Linear(inputs, width, key=keys[0]), Conv(width, width, key=keys[1])
-    return Chain(
-        first,
-        act,
-        second,
-        act,
-        Linear(width, 3, key=keys[2]),
-        Flatten(),
-        Linear(3 * shape.size**2, shape.characteristic_dim, key=keys[3]),
-        Apply(recipe.velocity_output),
-    )
-
-
-def _head(channels: int, shape: Shape, classes: int, key: PRNGKeyArray) -> Network:
-    squeeze_key, key = jax.random.split(key)
-    return Chain(
-        Linear(channels, 6, key=squeeze_key),
-        AveragePool(shape.pool),
-        Flatten(),
-        Linear(6 * shape.pool**2, classes, key=key),
-    )
-
-
-def count_table() -> list[dict[str, str | int]]:
+def count_table() -> list[CountRow]:
     """The sixteen classifiers with their counts beside the paper's; SVHN's have the layers of CIFAR-10's."""
-    rows: list[dict[str, str | int]] = []
-    for dataset in ("mnist", "cifar10"):
-        for method in METHOD_NAMES:
-            model = eqx.filter_eval_shape(paper_classifier, dataset, method, key=jax.random.key(0))
-            rows.append(
-                {
-                    "dataset": dataset,
-                    "method": method,
-                    "parameters": count_parameters(model),
-                    "parameters_paper": RECIPES[dataset][method].parameters,
-                }
-            )
-    return rows
+    key = jax.random.key(0)
+    return [
+        CountRow(
+            dataset,
+            method,
+            parameters=count_parameters(eqx.filter_eval_shape(paper_classifier, dataset, method, key=key)),
+            parameters_paper=RECIPES[dataset][method].parameters,
+        )
+        for dataset in ("mnist", "cifar10")
+        for method in METHOD_NAMES
+    ]

@@ -3,7 +3,7 @@
 from charax.nn.activations import ACTIVATIONS, Activation, find_activation
 from charax.nn.convolution import convolve
 from charax.nn.joining import join
-from charax.nn.layers import Apply, AveragePool, Chain, Conv, Flatten, InstanceNorm, Linear, Network, mlp
+from charax.nn.layers import Apply, AveragePool, Chain, Conv, Flatten, InstanceNorm, Linear, Network, Patches, mlp
 from charax.nn.parameters import count_parameters
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "InstanceNorm",
     "Linear",
     "Network",
+    "Patches",
     "convolve",
     "count_parameters",
     "find_activation",

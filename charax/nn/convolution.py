@@ -42,12 +42,7 @@ def convolve(
     return _convolve_p.bind(image, kernel)
 
 
-def _correlate(image: Array, cotangent: Array, *, rows: int, columns: int) -> Array:
-    """The kernel gradient of `convolve`: the correlation of an image with an output cotangent."""
-    return _correlate_p.bind(image, cotangent, rows=rows, columns=columns)
-
-
-def _flip(kernel: Array) -> Array:
+def _flip(kernel):
     """The kernel of the transposed convolution."""
     return kernel[::-1, ::-1].swapaxes(-1, -2)
 
@@ -83,8 +78,9 @@ def _convolve_batched(arguments, axes):
 
 
 def _correlate_impl(image, cotangent, *, rows, columns):
-    # One matrix product per kernel row, over all of its columns at once: fast where XLA's own weight
-    # gradient is not. Column shifts are joined into the channels, row shifts are slices.
+    # The correlation of an image with a cotangent of the output is the gradient of the kernel: one matrix product
+    # per kernel row, over all of its columns at once, is fast where XLA's own weight gradient is not. Column shifts
+    # are joined into the channels, row shifts are slices.
     height, width, channels_in = image.shape[1:]
     channels_out = cotangent.shape[3]
     padded = jnp.pad(image, ((0, 0), (rows // 2,) * 2, (columns // 2,) * 2, (0, 0)))
@@ -145,7 +141,7 @@ _correlate_p = _register("charax_correlate", _correlate_impl, _correlate_shape, 
 ad.defbilinear(
     _convolve_p,
     lambda cotangent, image, kernel: _convolve_p.bind(cotangent, _flip(kernel)),
-    lambda cotangent, image, kernel: _correlate(
+    lambda cotangent, image, kernel: _correlate_p.bind(
         image, cotangent, rows=kernel.aval.shape[0], columns=kernel.aval.shape[1]
     ),
 )

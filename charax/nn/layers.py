@@ -133,6 +133,27 @@ class AveragePool(eqx.Module):
         return bins / bins.sum(axis=1, keepdims=True)
 
 
+class Patches(eqx.Module):
+    """Join squares of `size` x `size` pixels into channels; a border that does not fill a square is padded with 0.
+
+    ```python
+    import jax.numpy as jnp
+    from charax.nn import Patches
+
+    assert Patches(2)(jnp.ones((5, 28, 27, 1))).shape == (5, 14, 14, 4)
+    ```
+    """
+
+    size: int = eqx.field(static=True)
+
+    def __call__(self, h: Float[Array, "batch height width channels"]) -> Float[Array, "batch rows columns patch"]:
+        batch, height, width, channels = h.shape
+        h = jnp.pad(h, ((0, 0), (0, -height % self.size), (0, -width % self.size), (0, 0)))
+        rows, columns = h.shape[1] // self.size, h.shape[2] // self.size
+        squares = h.reshape(batch, rows, self.size, columns, self.size, channels).swapaxes(2, 3)
+        return squares.reshape(batch, rows, columns, self.size**2 * channels)
+
+
 class Flatten(eqx.Module):
     """Join everything but the batch into one axis."""
 

@@ -1,5 +1,35 @@
+<<<<<<< HEAD
 """One function per picture."""
 
 from charax.plots.characteristics import plot_characteristics
 
 __all__ = ["plot_characteristics"]
+=======
+"""One function per picture, one style for all."""
+
+from charax.plots.propositions import (
+    draw_characteristics,
+    draw_homeomorphisms,
+    draw_intersecting,
+    draw_log_density,
+    draw_propositions,
+)
+from charax.plots.style import C_NODE, EXACT, NODE, picture
+from charax.plots.training import draw_learned_characteristics, draw_run, draw_training, follow_characteristics
+
+__all__ = [
+    "C_NODE",
+    "EXACT",
+    "NODE",
+    "draw_characteristics",
+    "draw_homeomorphisms",
+    "draw_intersecting",
+    "draw_learned_characteristics",
+    "draw_log_density",
+    "draw_propositions",
+    "draw_run",
+    "draw_training",
+    "follow_characteristics",
+    "picture",
+]
+>>>>>>> main

@@ -46,10 +46,10 @@ class Solver(eqx.Module):
     atol: Array | np.ndarray = eqx.field(default=1e-5, converter=_as_tolerance)
     steps: int | None = eqx.field(default=None, static=True)
     """Make this many equal steps instead of keeping to tolerances."""
-    adjoint: Adjoint = eqx.field(default="checkpoint", static=True)
+    adjoint: str = eqx.field(default="checkpoint", static=True)
     """checkpoint: exact gradients of the steps made, memory like the logarithm of the steps.
     backsolve: the continuous adjoint solved backwards, constant memory, approximate.
-    direct: plain differentiation through every step; the one that also supports forward mode."""
+    direct: differentiation through the loop itself; slower, but forward mode works too."""
     per_sample: bool = eqx.field(default=False, static=True)
     """Give each sample its own steps instead of one step size for the whole batch."""
     max_steps: int = eqx.field(default=4096, static=True)
@@ -67,7 +67,7 @@ class Solver(eqx.Module):
         if self.max_steps < 1:
             raise ValueError(f"max_steps must be at least 1, got {self.max_steps}")
         for name, value in (("rtol", self.rtol), ("atol", self.atol)):
-            if is_concrete(value) and not (np.ndim(value) == 0 and value > 0):
+            if is_concrete(value) and not (np.ndim(value) == 0 and np.asarray(value) > 0):
                 raise ValueError(
                     f"{name} must be a number above 0, got {value}; no solver reaches an error of nothing. "
                     "float32 can do about 1e-6, float64 about 1e-13"
@@ -98,17 +98,17 @@ class Solver(eqx.Module):
 
         Outside of `jit` a failed solve raises `SolveError`. Inside, `Solution.outcome` says how it went.
         """
-        u0, x0, s0, s1, at = check_arguments(field, u0, x0, s0, s1, at, conditioned_on, context)
+        u0, x0, start, end, at = check_arguments(field, u0, x0, s0, s1, at, conditioned_on, context)
         z = Condition(
             u0=(u0 if conditioned_on is None else conditioned_on) if "u0" in field.reads else None,
             context=context if "context" in field.reads else None,
         )
         follows_x = field.characteristic_dim > 0 and (with_characteristic or "x" in field.reads)
-        solution, stopped = _integrate(self, field, State(u0, x0 if follows_x else None), s0, s1, at, z)
+        solution, stopped = _integrate(self, field, State(u0, x0 if follows_x else None), start, end, at, z)
         if not is_concrete(solution.outcome):
             return solution
         if bool((solution.outcome == Outcome.OUT_OF_STEPS).any()):
-            ratio = stiffness(field, solution.stats, stopped, s0, s1, z)
+            ratio = stiffness(field, solution.stats, stopped, start, end, z)
             solution = eqx.tree_at(lambda it: it.stats.stiffness, solution, ratio, is_leaf=lambda it: it is None)
         return solution.check()
 
@@ -158,25 +158,29 @@ def _integrate_together(
     if solver.steps is None:
         controller = RecordedController(dfx.PIDController(rtol, atol, norm=norm))
         backward_controller = RecordedController(dfx.PIDController(rtol, atol, norm=adjoint_norm))
-        dt0, max_steps = jnp.asarray(_FIRST_STEP, dtype), solver.max_steps
+        dt0, max_steps = _FIRST_STEP, solver.max_steps
     else:
         controller = backward_controller = dfx.ConstantStepSize()
-        dt0, max_steps = jnp.asarray(1 / solver.steps, dtype), solver.steps
+        dt0, max_steps = 1 / solver.steps, solver.steps
     match solver.adjoint:
         case "checkpoint":
             adjoint = dfx.RecursiveCheckpointAdjoint(checkpoints=_checkpoints(max_steps))
         case "backsolve":
             # A backward solve that fails has no solution to carry its outcome: it must not pass for a gradient.
             adjoint = dfx.BacksolveAdjoint(stepsize_controller=backward_controller, throw=True)
-        case "direct":
+        case _:
             adjoint = dfx.DirectAdjoint()
 
+    # Python's numbers are checked when they are traced, and not with a callback from the compiled program: JAX does
+    # not keep programs with callbacks in its compilation cache. A dtype that is not the default must be said, or the
+    # state would be promoted.
+    number = float if dtype == jnp.result_type(float) else lambda value: jnp.asarray(value, dtype)
     result = dfx.diffeqsolve(
         dfx.ODETerm(Course(field)),
         method,
-        t0=jnp.zeros((), dtype),
-        t1=jnp.ones((), dtype),
-        dt0=dt0,
+        t0=number(0.0),
+        t1=number(1.0),
+        dt0=number(dt0),
         y0=start,
         args=(s0, s1, z),
         saveat=dfx.SaveAt(

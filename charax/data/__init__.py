@@ -1,0 +1,25 @@
+"""Data sets: embedded, downloaded, and the user's own files."""
+
+from charax.data.augmentation import augment_batch
+from charax.data.catalogue import DATASETS, Source
+from charax.data.dataset import Augment, Dataset, Normalisation, Split
+from charax.data.errors import DataError
+from charax.data.fetching import fetch
+from charax.data.inputs import read_inputs
+from charax.data.loading import load_dataset
+from charax.data.splitting import stratified_split
+
+__all__ = [
+    "DATASETS",
+    "Augment",
+    "DataError",
+    "Dataset",
+    "Normalisation",
+    "Source",
+    "Split",
+    "augment_batch",
+    "fetch",
+    "load_dataset",
+    "read_inputs",
+    "stratified_split",
+]

@@ -1,0 +1,111 @@
+"""The log-density formula, and where it stops being true (paper, section 4.2).
+
+    log|det ∂u(1)/∂u(0)| = ∫ tr(∂/∂u [J(u) · a(s, u)]) ds
+
+holds when the field is a function of (s, u). If the velocity also reads u0, the map u(0) ↦ u(1) is not
+the flow of an ODE in u, and the integral is something else: such a field must not be used as a flow.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from charax.fields import (
+    AbstractField,
+    CharacteristicField,
+    Condition,
+    NetworkVelocity,
+    Read,
+    Scalar,
+    SeparateJacobian,
+    check_flow_field,
+)
+from charax.nn import mlp
+from charax.solve import Solver
+
+DIMENSION, DIRECTIONS = 5, 3
+
+
+class LogDensity(NamedTuple):
+    """Log-determinants by autodiff and by the formula, for a field that may be a flow and one that may not."""
+
+    exact: Float[np.ndarray, "batch"]
+    integrated: Float[np.ndarray, "batch"]
+    exact_when_conditioned: Float[np.ndarray, "batch"]
+    integrated_when_conditioned: Float[np.ndarray, "batch"]
+    error: float
+    error_when_conditioned: float
+    refusal: str
+
+
+class _WithTrace(AbstractField):
+    """Another field with the integral of its trace as one more component of the state."""
+
+    field: AbstractField
+
+    @property
+    def characteristic_dim(self) -> int:
+        return 0
+
+    @property
+    def reads(self) -> frozenset[Read]:
+        return self.field.reads
+
+    def __call__(
+        self, s: Scalar, x: Float[Array, "batch k"] | None, u: Float[Array, "batch n"], z: Condition
+    ) -> tuple[None, Float[Array, "batch n"]]:
+        value = u[:, :-1]
+        # A field that reads u0 was given the whole state to condition on.
+        z = Condition(None if z.u0 is None else z.u0[:, :-1], z.context)
+
+        def push(direction: Array) -> tuple[Array, Array]:
+            return jax.jvp(lambda v: self.field(s, x, v, z)[1], (value,), (jnp.broadcast_to(direction, value.shape),))
+
+        derivatives, columns = jax.vmap(push)(jnp.eye(value.shape[-1], dtype=value.dtype))
+        trace = jnp.einsum("ibi->b", columns)
+        return None, jnp.concatenate([derivatives[0], trace[:, None]], axis=-1)
+
+
+def field(*, conditioned: bool, seed: int = 0) -> CharacteristicField:
+    """A random field in five dimensions whose velocity reads (s, u), or (s, u0) if conditioned."""
+    velocity_key, *keys = jax.random.split(jax.random.key(seed), 1 + DIRECTIONS)
+    velocity = NetworkVelocity(
+        mlp([1 + DIMENSION, 16, DIRECTIONS], key=velocity_key),
+        DIRECTIONS,
+        reads=("s", "u0") if conditioned else ("s", "u"),
+    )
+    return CharacteristicField(velocity, SeparateJacobian([mlp([DIMENSION, 16, DIMENSION], key=key) for key in keys]))
+
+
+def _both_ways(field: CharacteristicField, u0: Float[Array, "batch n"]) -> tuple[Array, Array]:
+    """The log-determinant from autodiff through the solve, and from the integrated trace."""
+    solver = Solver("dopri8", rtol=1e-9, atol=1e-9)
+    jacobians = jax.vmap(jax.jacrev(lambda u: solver.solve(field, u[None]).u[0]))(u0)
+    start = jnp.concatenate([u0, jnp.zeros_like(u0[:, :1])], axis=-1)
+    return jnp.linalg.slogdet(jacobians)[1], solver.solve(_WithTrace(field), start).u[:, -1]
+
+
+def run(*, seed: int = 0, batch: int = 16) -> LogDensity:
+    """Compare both ways of finding the log-determinant in float64."""
+    with jax.enable_x64(True):
+        u0 = jax.random.normal(jax.random.key(seed + 1), (batch, DIMENSION))
+        exact, integrated = _both_ways(check_flow_field(field(conditioned=False, seed=seed)), u0)
+        conditioned = field(conditioned=True, seed=seed)
+        exact_c, integrated_c = _both_ways(conditioned, u0)
+        error, error_c = (float(jnp.max(jnp.abs(a - b))) for a, b in ((exact, integrated), (exact_c, integrated_c)))
+    try:
+        check_flow_field(conditioned)
+    except ValueError as reason:
+        return LogDensity(
+            exact=np.asarray(exact),
+            integrated=np.asarray(integrated),
+            exact_when_conditioned=np.asarray(exact_c),
+            integrated_when_conditioned=np.asarray(integrated_c),
+            error=error,
+            error_when_conditioned=error_c,
+            refusal=str(reason),
+        )
+    raise AssertionError("a field that reads u0 was accepted as a flow")

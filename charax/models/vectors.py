@@ -1,0 +1,54 @@
+"""Classifiers of rows of numbers."""
+
+from dataclasses import dataclass
+
+import jax
+from jaxtyping import PRNGKeyArray
+
+from charax.models.architecture import AbstractArchitecture
+from charax.models.classifier import Classifier
+from charax.models.methods import neural_ode, parse_method
+from charax.nn import Linear
+
+
+@dataclass(frozen=True)
+class VectorArchitecture(AbstractArchitecture):
+    """Any of the eight methods with small perceptrons inside, and a linear readout.
+
+    ```python
+    import jax
+    from charax.models import VectorArchitecture
+
+    model = VectorArchitecture("c-node", width=16).build((4,), 3, key=jax.random.key(0))
+    logits, _ = model(jax.numpy.ones((5, 4)))
+    assert logits.shape == (5, 3)
+    ```
+    """
+
+    method: str
+    width: int = 64
+    augment: int = 4
+    characteristic_dim: int = 2
+    activation: str = "tanh"
+
+    @property
+    def kind(self) -> str:
+        return "vector"
+
+    def build(self, shape: tuple[int, ...], classes: int, *, key: PRNGKeyArray) -> Classifier:
+        if len(shape) != 1:
+            raise ValueError(f"this architecture is for rows of numbers, and the inputs have the shape {shape}")
+        ode_key, head_key = jax.random.split(key)
+        ode = neural_ode(
+            self.method,
+            shape[0],
+            width=self.width,
+            augment=self.augment,
+            characteristic_dim=self.characteristic_dim,
+            activation=self.activation,
+            key=ode_key,
+        )
+        # The second-order state has a position and a velocity, and both are read.
+        lift = parse_method(self.method).lift
+        channels = {"node": shape[0], "2nd-order": 2 * (shape[0] + self.augment)}.get(lift, shape[0] + self.augment)
+        return Classifier(ode, Linear(channels, classes, key=head_key))

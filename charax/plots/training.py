@@ -1,0 +1,100 @@
+"""Pictures of a run: how it went, and the characteristics it learned."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import matplotlib as mpl
+import numpy as np
+from jaxtyping import Float, Int
+
+from charax.models import Classifier
+from charax.plots.style import C_NODE, NODE, picture
+from charax.solve import Solver
+from charax.training import ClassificationTask, Problem, Run
+
+_POINTS = 33
+_PER_CLASS = 12
+
+
+def draw_run(run: Run, problem: Problem) -> list[Path]:
+    """Draw everything there is to see of a run into its `plots` folder; returns the files."""
+    folder = run.folder / "plots"
+    folder.mkdir(exist_ok=True)
+    pictures = [draw_training(run.history, folder / "training.png")]
+    task, model = run.trained
+    if isinstance(task, ClassificationTask) and isinstance(model, Classifier) and model.ode.field.characteristic_dim:
+        chosen = np.concatenate(
+            [np.flatnonzero(problem.test.targets == label)[:_PER_CLASS] for label in range(len(task.classes))]
+        )
+        inputs, labels = problem.test.inputs[chosen], problem.test.targets[chosen]
+        x = follow_characteristics(model, inputs, task.solver)
+        pictures.append(draw_learned_characteristics(x, labels, task.classes, folder / "characteristics.png"))
+    return pictures
+
+
+def draw_training(history: Sequence[dict[str, Any]], path: Path) -> Path:
+    """Loss and accuracy of the training and the validation part over the epochs.
+
+    `history` is a run's: rows with an `epoch`, and others, which are left out.
+    """
+    rows = [row for row in history if "epoch" in row]
+    names = [name for name in ("loss", "accuracy") if name in rows[0]]
+    with picture(path, width=3.8 * len(names), height=3.0) as figure:
+        axes = np.atleast_1d(figure.subplots(1, len(names)))
+        for axis, name in zip(axes, names, strict=True):
+            for key, colour, label in ((name, NODE, "training"), (f"validation_{name}", C_NODE, "validation")):
+                values = [np.nan if row[key] is None else row[key] for row in rows]
+                marker = "o" if len(rows) == 1 else None
+                axis.plot([row["epoch"] for row in rows], values, color=colour, label=label, marker=marker)
+            axis.set_xlabel("epoch")
+            axis.set_ylabel(name)
+            axis.xaxis.get_major_locator().set_params(integer=True)
+            if name == "loss":
+                axis.set_yscale("log")
+        axes[-1].legend()
+    return path
+
+
+@eqx.filter_jit
+def _follow(model: Classifier, inputs, solver: Solver):
+    data = jnp.asarray(inputs) if model.stem is None else model.stem(jnp.asarray(inputs))
+    context = data if "context" in model.ode.field.reads else None
+    at = jnp.linspace(0, 1, _POINTS)
+    return model.ode(data, solver=solver, context=context, at=at, with_characteristic=True).characteristic
+
+
+def follow_characteristics(
+    model: Classifier, inputs: Float[np.ndarray, "n *shape"], solver: Solver
+) -> Float[np.ndarray, "points n k"]:
+    """x(s) of some inputs, at equal distances of s."""
+    return np.asarray(_follow(model, inputs, solver))
+
+
+def draw_learned_characteristics(
+    x: Float[np.ndarray, "points n k"], labels: Int[np.ndarray, "n"], classes: Sequence[str], path: Path
+) -> Path:
+    """The learned curves x(s), coloured by class: in the plane if there are two directions or more, else over s."""
+    colours = mpl.colormaps["tab10" if len(classes) <= 10 else "turbo"]
+    pick = lambda label: colours(label % 10) if len(classes) <= 10 else colours(label / (len(classes) - 1))
+    s = np.linspace(0, 1, len(x))
+    with picture(path, width=8.4, height=3.6) as figure:
+        axes = figure.subplots(1, 2)
+        for i, label in enumerate(labels):
+            across, up = (x[:, i, 0], x[:, i, 1]) if x.shape[2] > 1 else (s, x[:, i, 0])
+            axes[0].plot(across, up, color=pick(int(label)), linewidth=0.9, alpha=0.7)
+            # The ends by themselves, for they may be close together at the scale of the whole way.
+            end = (across[-1], up[-1]) if x.shape[2] > 1 else (int(label), up[-1])
+            axes[1].plot(*end, "o", color=pick(int(label)), markersize=4)
+        for axis, title in zip(
+            axes, ("learned characteristics x(s) of test samples", "where they end, x(1)"), strict=True
+        ):
+            axis.set_xlabel("$x_1$" if x.shape[2] > 1 else "s" if axis is axes[0] else "class")
+            axis.set_ylabel("$x_2$" if x.shape[2] > 1 else "x")
+            axis.set_title(title)
+        for label, name in list(enumerate(classes))[:20]:
+            axes[1].plot([], [], "o", color=pick(label), label=name)
+        axes[1].legend(loc="upper left", bbox_to_anchor=(1, 1), title="class")
+    return path

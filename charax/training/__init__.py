@@ -1,0 +1,50 @@
+"""The one training loop: settings, steps, checkpoints, runs, exported models."""
+
+from charax.training.classification import ClassificationTask
+from charax.training.classify import ClassifySettings
+from charax.training.devices import Devices
+from charax.training.export import Trained, load_model, save_model
+from charax.training.loop import Fitted, fit
+from charax.training.naming import name_arrays
+from charax.training.prediction import Predictions, predict
+from charax.training.progress import AbstractProgress, Lines, Live, Silent, make_progress
+from charax.training.run import Run, evaluate, load_run, load_settings, name_run, resume, train
+from charax.training.settings import LoopSettings, OptimiserSettings, SolverSettings, from_json, to_json
+from charax.training.stopping import Diverged, Interrupted
+from charax.training.task import AbstractTask, Batch, Problem
+
+__all__ = [
+    "AbstractProgress",
+    "AbstractTask",
+    "Batch",
+    "ClassificationTask",
+    "ClassifySettings",
+    "Devices",
+    "Diverged",
+    "Fitted",
+    "Interrupted",
+    "Lines",
+    "Live",
+    "LoopSettings",
+    "OptimiserSettings",
+    "Predictions",
+    "Problem",
+    "Run",
+    "Silent",
+    "SolverSettings",
+    "Trained",
+    "evaluate",
+    "fit",
+    "from_json",
+    "load_model",
+    "load_run",
+    "load_settings",
+    "make_progress",
+    "name_arrays",
+    "name_run",
+    "predict",
+    "resume",
+    "save_model",
+    "to_json",
+    "train",
+]

@@ -1,0 +1,134 @@
+"""A run and its folder: settings, metrics, checkpoints, model."""
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import equinox as eqx
+
+from charax._version import __version__
+from charax.nn import count_parameters
+from charax.training.checkpoints import write_json, write_whole
+from charax.training.classify import ClassifySettings
+from charax.training.devices import Devices
+from charax.training.evaluation import make_evaluation
+from charax.training.export import Trained, load_model, save_model
+from charax.training.loop import fit
+from charax.training.progress import AbstractProgress
+from charax.training.settings import from_json, to_json
+
+KINDS = {"classify": ClassifySettings}
+"""What can be trained, by the word after `charax train`."""
+
+
+class Run(NamedTuple):
+    """A finished run."""
+
+    folder: Path
+    settings: ClassifySettings
+    trained: Trained
+    history: list[dict[str, Any]]
+    """A row of metrics per epoch, and last the one of the test part."""
+
+    def summary(self) -> dict[str, Any]:
+        """What `charax train … --json` prints."""
+        *epochs, test = self.history
+        best = next((row for row in epochs if row["epoch"] == test["best_epoch"]), epochs[0])
+        return {
+            "run": str(self.folder),
+            "accuracy": test["test_accuracy"],
+            "validation_accuracy": best["validation_accuracy"],
+            "nfe": test.get("test_nfe"),
+            "parameters": count_parameters(self.trained.model),
+            "seconds": round(test["seconds"], 2),
+        }
+
+
+def train(settings: ClassifySettings, folder: Path, *, progress: AbstractProgress | None = None) -> Run:
+    """Train in a new folder.
+
+    ```python
+    import tempfile
+    from pathlib import Path
+    from charax.training import ClassifySettings, LoopSettings, train
+
+    with tempfile.TemporaryDirectory() as folder:
+        settings = ClassifySettings(method="node", width=4, loop=LoopSettings(epochs=1))
+        run = train(settings, Path(folder) / "run")
+    assert run.summary()["accuracy"] <= 1
+    ```
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ValueError(f"{folder} exists and is not empty: give another name, or go on with: charax resume {folder}")
+    settings = settings.located()
+    problem = settings.prepare()  # before anything is written, for this is where bad settings and data show
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / "config.json", {"charax": __version__, "train": "classify", **to_json(settings)})
+    return _finish(folder, settings, problem, progress)
+
+
+def resume(folder: Path | str, *, progress: AbstractProgress | None = None) -> Run:
+    """Go on with a run that was interrupted, from its newest whole checkpoint; a finished one is only loaded."""
+    folder = Path(folder)
+    settings = load_settings(folder)
+    if is_finished(folder):
+        return load_run(folder)
+    return _finish(folder, settings, settings.prepare(), progress)
+
+
+def _finish(folder: Path, settings: ClassifySettings, problem, progress: AbstractProgress | None) -> Run:
+    fitted = fit(problem, settings.loop, settings.optimiser, folder=folder, progress=progress)
+    save_model(folder, problem.task, fitted.model)
+    # The row of the test part says that the run is finished, so it comes last.
+    write_whole(folder / "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in fitted.history))
+    return Run(folder, settings, Trained(problem.task, fitted.model), fitted.history)
+
+
+def load_settings(folder: Path | str) -> ClassifySettings:
+    """The settings of a run, finished or not."""
+    path = Path(folder) / "config.json"
+    if not path.exists():
+        raise ValueError(f"{path} does not exist: {folder} is no run, or one that had not begun; train it again")
+    try:
+        stored = json.loads(path.read_text())
+        kind = stored.pop("train")
+        stored.pop("charax")
+        return from_json(KINDS[kind], stored, path)
+    except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
+        raise ValueError(f"{path} is not a run's configuration that this version can read: {error!r}") from error
+
+
+def is_finished(folder: Path) -> bool:
+    """Whether a run got as far as its test."""
+    metrics = folder / "metrics.jsonl"
+    lines = metrics.read_text().splitlines() if metrics.exists() else []
+    return bool(lines) and '"best_epoch"' in lines[-1] and lines[-1].endswith("}")
+
+
+def load_run(folder: Path | str) -> Run:
+    """A finished run: settings, model and metrics. Its data are not needed."""
+    folder = Path(folder)
+    settings, trained = load_settings(folder), load_model(folder)
+    if not is_finished(folder):
+        raise ValueError(f"{folder} is not finished; go on with: charax resume {folder}")
+    history = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return Run(folder, settings, trained, history)
+
+
+def evaluate(folder: Path | str, split: str = "test") -> dict[str, float]:
+    """The metrics of a trained model on the train, validation or test part of its data."""
+    settings, (task, model) = load_settings(folder), load_model(folder)
+    problem = settings.prepare()
+    if split not in ("train", "validation", "test"):
+        raise ValueError(f"unknown split {split!r}; choose from train, validation, test")
+    devices = Devices()
+    params, static = eqx.partition(model, eqx.is_inexact_array)
+    size = -(-settings.loop.batch_size // devices.number) * devices.number
+    return make_evaluation(task, static, size, devices)(devices.copy(params), getattr(problem, split))
+
+
+def name_run(output: Path, label: str) -> str:
+    """A name that no run in a folder has yet: the label, then the label with a number."""
+    names = (label if i == 1 else f"{label}-{i}" for i in itertools.count(1))
+    return next(name for name in names if not (output / name).exists())

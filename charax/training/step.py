@@ -1,0 +1,145 @@
+"""One step of training: gradient, clipping, AdamW, moving average, and what happens when something is not finite."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int, PyTree, UInt32
+
+from charax.training.settings import OptimiserSettings
+from charax.training.task import AbstractTask, Batch
+
+GIVE_UP_AFTER = 10
+"""Skipped steps in a row after which a run stops."""
+
+
+class State(eqx.Module):
+    """Everything that changes from step to step, and so everything that a checkpoint must hold."""
+
+    params: PyTree
+    optimiser: PyTree
+    average: PyTree | None
+    """The moving average of the parameters."""
+    key: UInt32[Array, "words"]
+    """The random state; step i draws from this and i."""
+    step: Int[Array, ""]
+    skipped: Int[Array, ""]
+    streak: Int[Array, ""]
+    """Skipped steps in a row up to now."""
+    sums: dict[str, Float[Array, ""]]
+    """Metrics of this epoch, added up over the `counted` steps that were not skipped."""
+    counted: Int[Array, ""]
+
+    @property
+    def evaluated(self) -> PyTree:
+        """The parameters to evaluate."""
+        return self.params if self.average is None else self.average
+
+    def start_epoch(self) -> "State":
+        """Forget the metrics of the epoch before."""
+        zero = lambda leaf: jnp.zeros_like(leaf)
+        return eqx.tree_at(
+            lambda state: (state.sums, state.counted), self, (jax.tree.map(zero, self.sums), zero(self.counted))
+        )
+
+    def skip(self) -> "State":
+        """As after a step that changed nothing."""
+        return eqx.tree_at(
+            lambda state: (state.step, state.skipped, state.streak),
+            self,
+            (self.step + 1, self.skipped + 1, self.streak + 1),
+        )
+
+
+class Report(NamedTuple):
+    """What is told about one step. It is not needed to go on."""
+
+    loss: Float[Array, ""]
+    metrics: dict[str, Float[Array, ""]]
+    streak: Int[Array, ""]
+
+
+def make_optimiser(settings: OptimiserSettings, *, epochs: int, steps_per_epoch: int) -> optax.GradientTransformation:
+    """AdamW behind clipping by the global norm, with the chosen schedule."""
+    rate, steps = settings.learning_rate, epochs * steps_per_epoch
+    match settings.schedule:
+        case "paper":
+            schedule = optax.exponential_decay(rate, 5 * steps_per_epoch, 0.9, staircase=True)
+        case "cosine":
+            schedule = optax.warmup_cosine_decay_schedule(rate / 100, rate, max(1, steps // 10), max(2, steps))
+        case "constant":
+            schedule = rate
+        case unknown:
+            raise ValueError(f"unknown schedule {unknown!r}; choose from cosine, paper, constant")
+    return optax.chain(
+        optax.clip_by_global_norm(settings.clip), optax.adamw(schedule, weight_decay=settings.weight_decay)
+    )
+
+
+def make_step(
+    task: AbstractTask, static: PyTree, optimiser: optax.GradientTransformation, ema: float | None
+) -> Callable[[State, Batch], tuple[State, Report]]:
+    """The step as a function for `jit`; `static` is the part of the model that is not learned."""
+
+    def step(state: State, batch: Batch) -> tuple[State, Report]:
+        key = jax.random.fold_in(jax.random.wrap_key_data(state.key), state.step)
+        loss_of = lambda params: task.loss(eqx.combine(params, static), batch, key)
+        (loss, metrics), gradient = jax.value_and_grad(loss_of, has_aux=True)(state.params)
+        # The loop reads the streak late, so that no step waits for it: what runs meanwhile must change nothing.
+        good = (
+            jnp.isfinite(loss)
+            & jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(gradient)]).all()
+            & (metrics["failed"] == 0)
+            & (state.streak < GIVE_UP_AFTER)
+        )
+        updates, optimiser_state = optimiser.update(gradient, state.optimiser, state.params)
+        params = optax.apply_updates(state.params, updates)
+        average = state.average
+        if ema is not None:
+            # Early on, an average with a long memory would still be the initial weights.
+            decay = jnp.minimum(ema, (1 + state.step) / (10 + state.step))
+            average = jax.tree.map(lambda old, new: decay * old + (1 - decay) * new, state.average, params)
+        keep = lambda new, old: jax.tree.map(lambda a, b: jnp.where(good, a, b), new, old)
+        told = {"loss": loss, **metrics}
+        streak = jnp.where(good, 0, state.streak + 1)
+        new = State(
+            params=keep(params, state.params),
+            optimiser=keep(optimiser_state, state.optimiser),
+            average=keep(average, state.average),
+            key=state.key,
+            step=state.step + 1,
+            skipped=state.skipped + ~good,
+            streak=streak,
+            sums=keep({name: state.sums[name] + value for name, value in told.items()}, state.sums),
+            counted=state.counted + good,
+        )
+        return new, Report(loss, metrics, streak)
+
+    return step
+
+
+def initial_state(
+    task: AbstractTask, batch: Batch, optimiser: optax.GradientTransformation, *, seed: int, ema: float | None
+) -> tuple[State, PyTree]:
+    """The state before the first step, and the part of the model that is not learned."""
+    model_key, step_key = jax.random.split(jax.random.key(seed))
+    params, static = eqx.partition(task.build(model_key), eqx.is_inexact_array)
+    loss_of = lambda params, batch, key: task.loss(eqx.combine(params, static), batch, key)
+    _, metrics = jax.eval_shape(loss_of, params, batch, step_key)
+    number = lambda: jnp.zeros((), int)
+    state = State(
+        params=params,
+        optimiser=optimiser.init(params),
+        average=None if ema is None else params,
+        key=jax.random.key_data(step_key),
+        step=number(),
+        skipped=number(),
+        streak=number(),
+        sums={name: jnp.zeros(()) for name in ("loss", *metrics)},
+        counted=number(),
+    )
+    # Buffers that two parts of the state share could not be given away to the next step.
+    return jax.tree.map(lambda leaf: jnp.array(leaf, copy=True), state), static

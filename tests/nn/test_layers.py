@@ -1,0 +1,99 @@
+"""The building blocks against their formulas."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from charax.nn import (
+    ACTIVATIONS,
+    AveragePool,
+    Conv,
+    InstanceNorm,
+    Linear,
+    count_parameters,
+    find_activation,
+    join,
+    mlp,
+)
+
+KEY = jax.random.key(0)
+
+
+def test_linear_on_an_image_is_a_1x1_convolution():
+    layer = Linear(3, 5, key=KEY)
+    image = jax.random.normal(KEY, (2, 4, 6, 3))
+    convolution = Conv(3, 5, size=1, key=KEY)
+    kernel = layer.weight[None, None]
+    assert convolution.kernel.shape == kernel.shape
+    assert layer.bias is not None
+    expected = jnp.einsum("bhwi,io->bhwo", image, layer.weight) + layer.bias
+    np.testing.assert_allclose(layer(image), expected, rtol=1e-5)
+
+
+def test_instance_norm_gives_each_image_and_channel_mean_0_and_variance_1():
+    image = 5 + 3 * jax.random.normal(KEY, (2, 8, 8, 3))
+    out = InstanceNorm(3)(image)
+    np.testing.assert_allclose(out.mean((1, 2)), 0, atol=1e-5)
+    np.testing.assert_allclose(out.var((1, 2)), 1, atol=1e-3)
+
+
+def test_affine_instance_norm_has_two_parameters_a_channel_and_plain_has_none():
+    assert count_parameters(InstanceNorm(7, affine=True)) == 14
+    assert count_parameters(InstanceNorm(7)) == 0
+
+
+@pytest.mark.parametrize(("side", "size"), [(28, 8), (32, 4), (8, 3), (5, 5)])
+def test_average_pool_averages_the_bins_of_adaptive_pooling(side, size):
+    image = np.asarray(jax.random.normal(KEY, (2, side, side, 3)))
+    edges = [(i * side // size, -(-(i + 1) * side // size)) for i in range(size)]
+    expected = np.array([[image[:, a:b, c:d].mean((1, 2)) for c, d in edges] for a, b in edges])
+    np.testing.assert_allclose(AveragePool(size)(jnp.asarray(image)), np.moveaxis(expected, 2, 0), atol=1e-6)
+
+
+def test_average_pool_refuses_to_enlarge():
+    with pytest.raises(ValueError, match="smaller size"):
+        AveragePool(8)(jnp.ones((1, 4, 4, 1)))
+
+
+def test_join_makes_planes_of_vectors_beside_images():
+    joined = join(jnp.zeros((2, 3, 4, 1)), jnp.array([[1.0, 2.0], [3.0, 4.0]]))
+    assert joined.shape == (2, 3, 4, 3)
+    assert (joined[0, ..., 2] == 2).all()
+    assert (joined[1, ..., 1] == 3).all()
+
+
+def test_join_refuses_images_of_two_sizes():
+    with pytest.raises(ValueError, match="image size"):
+        join(jnp.zeros((2, 3, 4, 1)), jnp.zeros((2, 4, 4, 1)))
+
+
+def test_mlp_counts_and_final_activation():
+    network = mlp([2, 16, 3], final="relu", key=KEY)
+    assert count_parameters(network) == 2 * 16 + 16 + 16 * 3 + 3
+    assert (network(jax.random.normal(KEY, (50, 2))) >= 0).all()
+
+
+@pytest.mark.parametrize("sizes", [[2], [2, 0, 1], []])
+def test_mlp_refuses_impossible_sizes(sizes):
+    with pytest.raises(ValueError, match="sizes must be"):
+        mlp(sizes, key=KEY)
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activations_are_deterministic_and_finite(name):
+    h = jnp.linspace(-5, 5, 101)
+    out = find_activation(name)(h)
+    assert jnp.isfinite(out).all()
+    assert (out == find_activation(name)(h)).all()
+
+
+def test_softshrink_and_rrelu_agree_with_their_definitions():
+    h = jnp.array([-2.0, -0.3, 0.0, 0.4, 3.0])
+    np.testing.assert_allclose(find_activation("softshrink")(h), [-1.5, 0, 0, 0, 2.5], atol=1e-6)
+    np.testing.assert_allclose(find_activation("rrelu")(h), [-2 * 11 / 48, -0.3 * 11 / 48, 0, 0.4, 3], rtol=1e-6)
+
+
+def test_unknown_activation_lists_the_known_ones():
+    with pytest.raises(ValueError, match="softplus"):
+        find_activation("swosh")

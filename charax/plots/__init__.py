@@ -8,6 +8,7 @@ from charax.plots.propositions import (
     draw_propositions,
 )
 from charax.plots.style import C_NODE, EXACT, NODE, picture
+from charax.plots.table1 import draw_dynamics
 from charax.plots.training import draw_learned_characteristics, draw_run, draw_training, follow_characteristics
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "EXACT",
     "NODE",
     "draw_characteristics",
+    "draw_dynamics",
     "draw_homeomorphisms",
     "draw_intersecting",
     "draw_learned_characteristics",

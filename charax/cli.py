@@ -13,6 +13,8 @@ from rich.console import Console
 from rich.table import Table
 from tyro.extras import SubcommandApp
 
+from charax.experiments.table1 import Budget
+from charax.models import Method
 from charax.training import ClassifySettings, Run
 
 Positional = tyro.conf.Positional
@@ -194,6 +196,62 @@ def reproduce_propositions(*, seed: int = 0, output: Path = Path("runs/propositi
             table.add_row("" if i else proposition.replace("_", " "), name.replace("_", " "), shown)
     table.caption = f"Pictures: {', '.join(str(picture) for picture in pictures)}"
     _tell(answer, table, as_json=as_json)
+
+
+@reproduce.command(name="table1")
+def reproduce_table1(
+    *,
+    budget: Budget = "smoke",
+    dataset: tuple[str, ...] = (),
+    method: tuple[Method, ...] = (),
+    seeds: int | None = None,
+    output: Path | None = None,
+    as_json: Json = False,
+) -> None:
+    """The paper's Table 1: accuracy, evaluations and parameters of eight methods. Interrupted, it goes on where it was.
+
+    Args:
+        budget: smoke: digits, minutes. cpu: the paper's data, narrower and shorter. paper: its own setting, for a GPU.
+        dataset: Only these data sets.
+        method: Only these methods.
+        seeds: Seeds per row, instead of the budget's.
+        output: Folder of the runs, the table and the picture; by default runs/table1-BUDGET.
+    """
+    from charax.experiments import table1
+    from charax.plots import draw_dynamics, draw_run
+    from charax.training import make_progress
+
+    folder = output or Path("runs") / f"table1-{budget}"
+    result = table1.run(budget, datasets=dataset, methods=method, seeds=seeds, folder=folder, progress=make_progress())
+    rows = result.rows()
+    (folder / "table1.json").write_text(
+        json.dumps({"budget": budget, "changed": result.changed, "rows": rows}, indent=2)
+    )
+    draw_dynamics(result.compared, folder / "table1.png")
+    for one in result.compared:
+        draw_run(one.runs[0], one.runs[0].settings.prepare())
+    table = Table("data set", "method", title=f"Table 1, budget {budget}")
+    for column in ("accuracy", "in the paper", "NFE", "in the paper", "parameters", "in the paper", "seconds"):
+        table.add_column(column, justify="right")
+    for row in rows:
+        spread = "" if row["accuracy_sd"] is None else f" ± {row['accuracy_sd']:.2%}"
+        table.add_row(
+            row["dataset"],
+            row["method"],
+            f"{row['accuracy_mean']:.2%}{spread}",
+            _or_dash(row["accuracy_paper"], ".2%"),
+            f"{row['nfe']:.0f}",
+            _or_dash(row["nfe_paper"], ".0f"),
+            f"{row['parameters']:,}",
+            _or_dash(row["parameters_paper"], ",.0f"),
+            f"{row['seconds']:.0f}",
+        )
+    table.caption = f"Changed from the paper: {result.changed}. Pictures: {folder}/table1.png, {folder}/*/plots"
+    _tell({"rows": rows}, table, as_json=as_json)
+
+
+def _or_dash(value: float | None, form: str) -> str:
+    return "-" if value is None else format(value, form)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,6 @@
-<<<<<<< HEAD
-"""One function per picture."""
-
-from charax.plots.characteristics import plot_characteristics
-
-__all__ = ["plot_characteristics"]
-=======
 """One function per picture, one style for all."""
 
+from charax.plots.pde import draw_problem
 from charax.plots.propositions import (
     draw_characteristics,
     draw_homeomorphisms,
@@ -15,6 +9,7 @@ from charax.plots.propositions import (
     draw_propositions,
 )
 from charax.plots.style import C_NODE, EXACT, NODE, picture
+from charax.plots.table1 import draw_dynamics
 from charax.plots.training import draw_learned_characteristics, draw_run, draw_training, follow_characteristics
 
 __all__ = [
@@ -22,14 +17,15 @@ __all__ = [
     "EXACT",
     "NODE",
     "draw_characteristics",
+    "draw_dynamics",
     "draw_homeomorphisms",
     "draw_intersecting",
     "draw_learned_characteristics",
     "draw_log_density",
+    "draw_problem",
     "draw_propositions",
     "draw_run",
     "draw_training",
     "follow_characteristics",
     "picture",
 ]
->>>>>>> main

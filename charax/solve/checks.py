@@ -23,8 +23,8 @@ def check_arguments(
     )
     if not jnp.issubdtype(u0.dtype, jnp.floating):
         raise ValueError(f"u0 must be floating point, got {u0.dtype}: convert it with u0.astype(float)")
-    if u0.ndim < 2:
-        raise ValueError(f"u0 must be a batch, [batch, *state], got shape {u0.shape}: one sample is u0[None]")
+    if u0.ndim == 0:
+        raise ValueError("u0 must be a batch, [batch, *state], got a single number: one sample is u0[None]")
     if u0.shape[0] == 0:
         raise ValueError("u0 is an empty batch; give at least one sample")
     for name, value in (("u0", u0), ("context", context), ("conditioned_on", conditioned_on), ("x0", x0)):

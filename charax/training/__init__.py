@@ -8,7 +8,7 @@ from charax.training.loop import Fitted, fit
 from charax.training.naming import name_arrays
 from charax.training.prediction import Predictions, predict
 from charax.training.progress import AbstractProgress, Lines, Live, Silent, make_progress
-from charax.training.run import Run, evaluate, load_run, load_settings, name_run, resume, train
+from charax.training.run import Run, evaluate, is_finished, load_run, load_settings, name_run, resume, train
 from charax.training.settings import LoopSettings, OptimiserSettings, SolverSettings, from_json, to_json
 from charax.training.stopping import Diverged, Interrupted
 from charax.training.task import AbstractTask, Batch, Problem
@@ -36,6 +36,7 @@ __all__ = [
     "evaluate",
     "fit",
     "from_json",
+    "is_finished",
     "load_model",
     "load_run",
     "load_settings",

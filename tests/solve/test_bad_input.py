@@ -126,7 +126,7 @@ def test_fixed_steps_that_overflow():
     ("u0", "conditioned_on", "context", "message"),
     [
         (jnp.ones((3, 2), int), None, None, "u0 must be floating point"),
-        (jnp.ones(3), None, None, "u0 must be a batch"),
+        (jnp.array(1.0), None, None, "u0 must be a batch"),
         (U0, jnp.zeros((3, 5)), None, "conditioned_on must have the shape of u0"),
         (U0, None, jnp.zeros((2, 1)), "context has 2 samples where u0 has 3"),
     ],

@@ -1,34 +1,22 @@
 """Characteristics drawn over the solution."""
 
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from charax.pde import AbstractProblem, characteristics, shock_time, solve
+from charax.plots.style import picture
 
 
-def plot_characteristics(
-    problem: AbstractProblem,
-    *,
-    x: tuple[float, float],
-    until: float,
-    curves: int = 25,
-    axes: Axes | None = None,
-) -> Figure:
+def draw_problem(
+    problem: AbstractProblem, path: Path, *, x: tuple[float, float], until: float, curves: int = 25
+) -> Path:
     """The solution of a scalar problem on a line as colours in the x-t plane, its characteristics as lines over it.
 
     Where several characteristics meet there is no single value: that region is hatched, and the time of the first
     crossing is drawn. Points that no characteristic from the problem's domain reaches stay white.
-
-    ```python
-    from charax.pde import PROBLEMS
-    from charax.plots import plot_characteristics
-
-    figure = plot_characteristics(PROBLEMS["burgers-sine"](), x=(0.0, 6.28), until=1.5)
-    figure.savefig("burgers.png")
-    ```
     """
     if problem.dim != 1 or problem.initial(jnp.zeros((1, 1))).ndim != 1:
         raise ValueError("the x-t plane shows a scalar problem on a line: this one has more dimensions or values")
@@ -45,18 +33,16 @@ def plot_characteristics(
     lines = characteristics(problem, starts[:, None], times)
     shock = float(shock_time(problem, horizon=until))
 
-    if axes is None:
-        figure = Figure(figsize=(7, 4.5), layout="constrained")
+    with picture(path, width=7, height=4.5) as figure:
         axes = figure.add_subplot()
-    figure = axes.get_figure(root=True)
-    assert isinstance(figure, Figure)
-    if np.isfinite(shock):
-        late = np.where(np.isnan(np.asarray(u)) & (np.asarray(times)[:, None] >= shock), 1.0, np.nan)
-        axes.contourf(places, times, np.nan_to_num(late), levels=[0.5, 1.5], colors=["0.6"], hatches=["///"])
-        axes.axhline(shock, color="black", linestyle="--", linewidth=1)
-        axes.annotate(f"first crossing, t = {shock:.3g}", (x[0], shock), (4, 4), textcoords="offset points", fontsize=9)
-    shown = axes.pcolormesh(places, times, np.ma.masked_invalid(np.asarray(u)), cmap="viridis", shading="nearest")
-    axes.plot(np.asarray(lines.x[..., 0]), np.asarray(times), color="white", linewidth=0.7, alpha=0.8)
-    figure.colorbar(shown, ax=axes, label="u")
-    axes.set(xlim=x, ylim=(0, until), xlabel="x", ylabel="t")
-    return figure
+        if np.isfinite(shock):
+            late = np.isnan(np.asarray(u)) & (np.asarray(times)[:, None] >= shock)
+            axes.contourf(places, times, late.astype(float), levels=[0.5, 1.5], colors=["0.6"], hatches=["///"])
+            axes.axhline(shock, color="black", linestyle="--", linewidth=1)
+            label = f"first crossing, t = {shock:.3g}"
+            axes.annotate(label, (x[0], shock), (4, 4), textcoords="offset points", fontsize=9)
+        shown = axes.pcolormesh(places, times, np.ma.masked_invalid(np.asarray(u)), cmap="viridis", shading="nearest")
+        axes.plot(np.asarray(lines.x[..., 0]), np.asarray(times), color="white", linewidth=0.7, alpha=0.8)
+        figure.colorbar(shown, ax=axes, label="u")
+        axes.set(xlim=x, ylim=(0, until), xlabel="x", ylabel="t")
+    return path

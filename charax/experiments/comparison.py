@@ -1,0 +1,103 @@
+"""Train several methods on the same data, with the same number of parameters, over several seeds."""
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+
+from charax.models import find_design
+from charax.nn import count_parameters
+from charax.training import (
+    AbstractProgress,
+    ClassifySettings,
+    Run,
+    is_finished,
+    load_run,
+    resume,
+    train,
+)
+
+
+class Compared(NamedTuple):
+    """One method on one data set, over seeds."""
+
+    dataset: str
+    method: str
+    runs: list[Run]
+
+    def row(self) -> dict[str, Any]:
+        """Mean and spread over the seeds; the spread of one seed is not known."""
+        summaries = [run.summary() for run in self.runs]
+        accuracies = [summary["accuracy"] for summary in summaries]
+        return {
+            "dataset": self.dataset,
+            "method": self.method,
+            "parameters": summaries[0]["parameters"],
+            "accuracy_mean": statistics.mean(accuracies),
+            "accuracy_sd": statistics.stdev(accuracies) if len(accuracies) > 1 else None,
+            "nfe": statistics.mean(summary["nfe"] for summary in summaries),
+            "seconds": sum(summary["seconds"] for summary in summaries),
+        }
+
+
+def compare(
+    settings: Sequence[ClassifySettings], *, seeds: int, folder: Path, progress: AbstractProgress
+) -> list[Compared]:
+    """Train each of `settings` with seeds 0, 1, …; runs that are in the folder already are not made again."""
+    compared: list[Compared] = []
+    for one in settings:
+        runs: list[Run] = []
+        for seed in range(seeds):
+            run = folder / f"{one.label}-seed{seed}"
+            progress.say(f"{one.label}, seed {seed}")
+            if is_finished(run):
+                runs.append(load_run(run))
+            elif (run / "config.json").exists():
+                runs.append(resume(run, progress=progress))
+            else:
+                seeded = replace(one, loop=replace(one.loop, seed=seed))
+                runs.append(train(seeded, run, progress=progress))
+        compared.append(Compared(one.data, one.method, runs))
+    return compared
+
+
+def match_width(settings: ClassifySettings, shape: tuple[int, ...], classes: int, *, target: int) -> ClassifySettings:
+    """The same settings with the width that brings the parameters closest to `target`, from below.
+
+    ```python
+    from charax.experiments.comparison import match_width
+    from charax.training import ClassifySettings
+
+    matched = match_width(ClassifySettings(method="node"), (8, 8, 1), 10, target=20_093)
+    assert matched.width > 24  # one network has to make up for two and a velocity
+    ```
+    """
+
+    def parameters(width: int) -> int:
+        return count_architecture(replace(settings, width=width), shape, classes)
+
+    low, high = 1, 2
+    while parameters(high) <= target:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if parameters(middle) <= target else (low, middle)
+    return replace(settings, width=low)
+
+
+def count_architecture(settings: ClassifySettings, shape: tuple[int, ...], classes: int) -> int:
+    """The parameters of the model that settings stand for, without making it."""
+    design = find_design(
+        settings.preset,
+        settings.method,
+        shape,
+        dataset=settings.data,
+        width=settings.width,
+        augment=settings.augment,
+        characteristic_dim=settings.characteristic_dim,
+    )
+    return count_parameters(eqx.filter_eval_shape(design.architecture.build, shape, classes, key=jax.random.key(0)))

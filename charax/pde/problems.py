@@ -144,6 +144,8 @@ def _foot_by_bisection(
     A conservation law without source keeps u along straight characteristics, so this is its solution: no
     characteristic is traced.
     """
+    # Points may be less precise than the problem's parameters; the search needs one precision.
+    x, t = (value.astype(jnp.result_type(value, crossing)) for value in (x, t))
     slow, fast = (speed(bound) for bound in profile.bounds())
     reach = jnp.maximum(jnp.abs(slow), jnp.abs(fast))
     resolution = 4 * float(jnp.finfo(x.dtype).eps)

@@ -33,7 +33,7 @@ def draw_problem(
     lines = characteristics(problem, starts[:, None], times)
     shock = float(shock_time(problem, horizon=until))
 
-    with picture(path, width=7, height=4.5) as figure:
+    with picture(path, width=7.0, height=4.5) as figure:
         axes = figure.add_subplot()
         if np.isfinite(shock):
             late = np.isnan(np.asarray(u)) & (np.asarray(times)[:, None] >= shock)

@@ -15,7 +15,9 @@ CROSSINGS = {
 }
 
 
-@pytest.mark.parametrize("name", CROSSINGS)
+@pytest.mark.parametrize(
+    "name", [name if name == "sine" else pytest.param(name, marks=pytest.mark.slow) for name in CROSSINGS]
+)
 def test_shock_time_is_the_first_crossing(name):
     problem, expected = CROSSINGS[name]
     np.testing.assert_allclose(shock_time(problem(), horizon=4.0), expected, rtol=1e-6)
@@ -28,6 +30,7 @@ def test_no_crossing_before_the_horizon_is_infinity():
         shock_time(burgers, horizon=-1.0)
 
 
+@pytest.mark.slow
 def test_shock_time_jits_and_differentiates():
     when = jax.jit(jax.value_and_grad(lambda amplitude: shock_time(Burgers(profile=Sine(amplitude)), horizon=3.0)))
     value, slope = when(jnp.array(2.0))

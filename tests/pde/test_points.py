@@ -29,14 +29,23 @@ def scattered(problem, until=1.0, points=POINTS):
     return jnp.asarray(x), jnp.asarray(random.uniform(0, until, points))
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
+# One of each kind always; each costs ten seconds to compile.
+QUICK = {"advection-reaction", "rotation", "burgers-sine", "paper"}
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in PROBLEMS]
+)
 def test_solution_agrees_with_the_closed_form_before_the_crossing(name):
     problem = PROBLEMS[name]()
     x, t = scattered(problem, UNTIL.get(name, 1.0))
     np.testing.assert_allclose(solve(problem, x, t), problem.exact(x, t), atol=1e-8)
 
 
-@pytest.mark.parametrize("name", ["burgers-sine", "rotation", "paper"])
+@pytest.mark.parametrize(
+    "name",
+    ["burgers-sine", pytest.param("rotation", marks=pytest.mark.slow), pytest.param("paper", marks=pytest.mark.slow)],
+)
 def test_gradients_reach_parameters_points_and_times(name):
     problem = PROBLEMS[name]()
     x, t = scattered(problem, 0.8)
@@ -48,6 +57,7 @@ def test_gradients_reach_parameters_points_and_times(name):
     assert float(jnp.abs(jax.tree.leaves(found)[0])) > 1e-3
 
 
+@pytest.mark.slow
 def test_forward_mode_agrees_with_reverse_mode_under_jit():
     x, t = scattered(Advection())
     make = lambda speed: jnp.sum(solve(Advection(speed=speed), x, t) ** 2)
@@ -92,6 +102,7 @@ def test_points_outside_of_the_fold_keep_their_single_value_after_the_crossing()
     np.testing.assert_allclose(solve(PROBLEMS["burgers-sine"](), x, t), expected, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_fold_that_is_much_narrower_than_the_table_is_seen():
     """At t = 1 + 1e-4 the three foot points of x = π lie within 0.05, in neighbouring cells of the table."""
     with pytest.raises(MultivaluedError, match="1 of 1 points"):
@@ -104,6 +115,7 @@ def test_under_jit_multivalued_and_unreachable_points_are_nan():
     assert jnp.isnan(u).tolist() == [False, True, False, True]
 
 
+@pytest.mark.slow
 def test_in_the_plane_every_point_after_the_first_crossing_is_refused():
     collapse = PlaneBurgers(matrix=((-1.0, 0.0), (0.0, 0.2)))  # everything meets on the y-axis at t = 1
     x = jnp.array([[0.1, 0.1], [0.1, 0.1]])
@@ -115,6 +127,7 @@ def test_in_the_plane_every_point_after_the_first_crossing_is_refused():
         solve(collapse, x, jnp.array([0.5, 1.5]), allow_multivalued=True)
 
 
+@pytest.mark.slow
 def test_many_points_in_turns_are_the_same_as_few_at_once(monkeypatch):
     from charax.pde import points
 
@@ -127,6 +140,7 @@ def test_many_points_in_turns_are_the_same_as_few_at_once(monkeypatch):
     eqx.clear_caches()
 
 
+@pytest.mark.slow
 def test_float32_points_give_float32_values():
     problem = PROBLEMS["burgers-sine"]()
     x, t = (array.astype(jnp.float32) for array in scattered(problem, 0.5))
@@ -206,6 +220,7 @@ def test_problem_without_closed_form_says_so():
         Problem(lambda x, t, u: x, lambda x: x[:, 0], domain=(-1, 1)).exact(jnp.zeros((1, 1)), jnp.zeros(1))
 
 
+@pytest.mark.slow
 def test_looser_solver_is_less_accurate():
     problem = PROBLEMS["paper"]()
     x, t = scattered(problem)

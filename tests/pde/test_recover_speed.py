@@ -4,10 +4,12 @@ import runpy
 from pathlib import Path
 
 import jax
+import pytest
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "recover_speed.py"
 
 
+@pytest.mark.slow
 def test_example_recovers_speed_and_width_from_noisy_samples():
     with jax.enable_x64(False):  # as a newcomer runs it
         found = runpy.run_path(str(EXAMPLE))["recover"](speed=1.1, width=0.6)

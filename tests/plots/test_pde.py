@@ -7,6 +7,7 @@ from charax.pde import PROBLEMS
 from charax.plots import draw_problem
 
 
+@pytest.mark.slow
 def test_picture_has_the_colours_of_the_solution(tmp_path):
     path = draw_problem(PROBLEMS["burgers-sine"](), tmp_path / "burgers.png", x=(0.0, 6.28), until=1.5)
     pixels = image.imread(path)

@@ -25,6 +25,8 @@ reproduce = SubcommandApp()
 app.command(reproduce, name="reproduce")
 train = SubcommandApp()
 app.command(train, name="train")
+data = SubcommandApp()
+app.command(data, name="data")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -170,6 +172,33 @@ def predict(
     for row in predictions.rows()[:10]:
         table.add_row(*row[:2], f"{float(max(row[2:], key=float)):.3f}")
     _tell({"output": str(output), "predictions": len(predictions.names)}, table, as_json=as_json)
+
+
+@data.command(name="list")
+def data_list(*, as_json: Json = False) -> None:
+    """The data sets that are known by name."""
+    from charax.data import DATASETS
+
+    table = Table("name", "what", title="Data sets; a path to an .npz, .csv, .parquet or folder of images works too")
+    for name, source in DATASETS.items():
+        table.add_row(name, source.description)
+    rows = [{"dataset": name, "description": source.description} for name, source in DATASETS.items()]
+    _tell({"rows": rows}, table, as_json=as_json)
+
+
+@data.command(name="fetch")
+def data_fetch(name: Positional[str], *, as_json: Json = False) -> None:
+    """Download a data set and check it, or find it under CHARAX_DATA or in the cache.
+
+    Args:
+        name: Name of the data set.
+    """
+    from charax.data import fetch
+
+    folder = fetch(name)
+    table = Table("data set", "folder")
+    table.add_row(name, str(folder))
+    _tell({"dataset": name, "folder": str(folder)}, table, as_json=as_json)
 
 
 @reproduce.command(name="propositions")

@@ -94,12 +94,7 @@ def directional_derivative(loss, point, name: str) -> tuple[float, dict]:
     ("method", "images"),
     [
         *(pytest.param(method, False, id=f"{method}-vector") for method in METHOD_NAMES),
-        pytest.param("c-node", True, id="c-node-image"),
-        *(
-            pytest.param(method, True, id=f"{method}-image", marks=pytest.mark.slow)
-            for method in METHOD_NAMES
-            if method != "c-node"
-        ),
+        *(pytest.param(method, True, id=f"{method}-image", marks=pytest.mark.slow) for method in METHOD_NAMES),
     ],
 )
 def test_adjoints_agree_with_each_other_and_with_finite_differences(method, images):

@@ -28,7 +28,9 @@ def examples():
             if getattr(thing, "__module__", None) != module.__name__ or not inspect.getdoc(thing):
                 continue
             for i, block in enumerate(BLOCK.findall(inspect.getdoc(thing) or "")):
-                yield pytest.param(block, id=f"{module.__name__}.{name}-{i}")
+                # Every example of a PDE compiles three solves.
+                marks = [pytest.mark.slow] if module.__name__.startswith("charax.pde") else []
+                yield pytest.param(block, id=f"{module.__name__}.{name}-{i}", marks=marks)
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         for i, block in enumerate(BLOCK.findall(page.read_text())):
             yield pytest.param(block, id=f"{page.name}-{i}")

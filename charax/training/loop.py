@@ -52,17 +52,7 @@ def fit(
 
     With a `folder`, `metrics.jsonl` and checkpoints are kept there, and a folder that has checkpoints is
     gone on with: the same settings give the same metrics, however often the run was interrupted.
-
-    ```python
-    from charax.data import load_dataset
-    from charax.models import find_design
-    from charax.training import ClassificationTask, LoopSettings, Problem, fit
-
-    digits = load_dataset("digits")
-    task = ClassificationTask.of(digits, *find_design("small", "node", digits.input_shape, width=4))
-    fitted = fit(Problem(task, digits.train, digits.validation, digits.test), LoopSettings(epochs=1))
-    assert set(fitted.history[-1]) >= {"test_accuracy", "test_nfe"}
-    ```
+    `train` shows it in use.
     """
     training = _Training(
         problem, loop or LoopSettings(), optimiser or OptimiserSettings(), folder, progress or Silent()

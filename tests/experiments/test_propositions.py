@@ -1,11 +1,13 @@
 """What the numbers of `charax reproduce propositions` do not show; tests/test_cli.py checks those."""
 
 import jax.numpy as jnp
+import pytest
 
 from charax.experiments.propositions import intersecting
 from charax.experiments.propositions.homeomorphism import MAPS
 
 
+@pytest.mark.slow
 def test_trained_trajectories_really_cross_and_the_plain_ones_do_not():
     result = intersecting.run(seed=1)
     gap = result.c_node[:, 0] - result.c_node[:, 1]

@@ -44,8 +44,9 @@ def test_solution_agrees_with_the_closed_form_before_the_crossing(name):
 
 @pytest.mark.parametrize(
     "name",
-    ["burgers-sine", pytest.param("rotation", marks=pytest.mark.slow), pytest.param("paper", marks=pytest.mark.slow)],
+    ["burgers-sine", "rotation", "paper"],
 )
+@pytest.mark.slow
 def test_gradients_reach_parameters_points_and_times(name):
     problem = PROBLEMS[name]()
     x, t = scattered(problem, 0.8)
@@ -85,6 +86,7 @@ def test_multivalued_points_raise_and_say_how_many_and_since_when():
     assert caught.value.affected.tolist() == [False, True, True]
 
 
+@pytest.mark.slow
 def test_all_branches_are_returned_and_marked():
     burgers = PROBLEMS["burgers-sine"]()
     x, t = jnp.array([[0.5], [3.0], [np.pi], [-3.1], [np.pi]]), jnp.array([1.5, 1.5, 1.001, 3.0, 0.5])
@@ -96,6 +98,7 @@ def test_all_branches_are_returned_and_marked():
         assert bool(jnp.isnan(out.u[i, len(expected) :]).all())
 
 
+@pytest.mark.slow
 def test_points_outside_of_the_fold_keep_their_single_value_after_the_crossing():
     x, t = jnp.array([[0.5], [-1.0], [2.0]]), jnp.full(3, 1.2)
     expected = [branches_of_sine(float(place), 1.2)[0] for place in x[:, 0]]
@@ -109,6 +112,7 @@ def test_fold_that_is_much_narrower_than_the_table_is_seen():
         solve(PROBLEMS["burgers-sine"](), jnp.array([[np.pi]]), jnp.array([1.0001]))
 
 
+@pytest.mark.slow
 def test_under_jit_multivalued_and_unreachable_points_are_nan():
     x, t = jnp.array([[0.5], [3.0], [3.2], [100.0]]), jnp.array([1.5, 1.5, 0.5, 0.5])
     u = jax.jit(lambda x, t: solve(PROBLEMS["burgers-sine"](), x, t))(x, t)
@@ -178,12 +182,14 @@ def test_point_that_no_characteristic_reaches_is_reported():
         solve(Advection(), jnp.array([[0.0], [50.0]]), jnp.array([0.0, 0.0]))
 
 
+@pytest.mark.slow
 def test_points_on_the_edge_of_the_domain_belong_to_it():
     problem = PROBLEMS["paper"]()
     edges = jnp.array([[-10.0], [10.0]])
     np.testing.assert_allclose(solve(problem, edges, jnp.zeros(2)), problem.initial(edges), atol=1e-8)
 
 
+@pytest.mark.slow
 def test_value_that_runs_off_to_infinity_is_reported():
     explosive = Problem(
         velocity=lambda x, t, u: jnp.ones_like(x),

@@ -1,6 +1,6 @@
 """Pictures of a run: how it went, and the characteristics it learned."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +23,25 @@ def draw_run(run: Run, problem: Problem) -> list[Path]:
     """Draw everything there is to see of a run into its `plots` folder; returns the files."""
     folder = run.folder / "plots"
     folder.mkdir(exist_ok=True)
-    pictures = [draw_training(run.history, folder / "training.png")]
+    return [draw_training(run.history, folder / "training.png"), *_DRAWN_BY_TASK[run.trained.task.name](run, problem)]
+
+
+def _draw_classifier(run: Run, problem: Problem) -> list[Path]:
     task, model = run.trained
-    if isinstance(task, ClassificationTask) and isinstance(model, Classifier) and model.ode.field.characteristic_dim:
-        chosen = np.concatenate(
-            [np.flatnonzero(problem.test.targets == label)[:_PER_CLASS] for label in range(len(task.classes))]
-        )
-        inputs, labels = problem.test.inputs[chosen], problem.test.targets[chosen]
-        x = follow_characteristics(model, inputs, task.solver)
-        pictures.append(draw_learned_characteristics(x, labels, task.classes, folder / "characteristics.png"))
-    return pictures
+    assert isinstance(task, ClassificationTask)
+    assert isinstance(model, Classifier)
+    if not model.ode.field.characteristic_dim:
+        return []
+    chosen = np.concatenate(
+        [np.flatnonzero(problem.test.targets == label)[:_PER_CLASS] for label in range(len(task.classes))]
+    )
+    inputs, labels = problem.test.inputs[chosen], problem.test.targets[chosen]
+    x = follow_characteristics(model, inputs, task.solver)
+    return [draw_learned_characteristics(x, labels, task.classes, run.folder / "plots" / "characteristics.png")]
+
+
+_DRAWN_BY_TASK: dict[str, Callable[[Run, Problem], list[Path]]] = {"classification": _draw_classifier}
+"""What there is to see of a run beside its curves, by the name of its task."""
 
 
 def draw_training(history: Sequence[dict[str, Any]], path: Path) -> Path:

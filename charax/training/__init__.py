@@ -6,12 +6,11 @@ from charax.training.devices import Devices
 from charax.training.export import Trained, load_model, save_model
 from charax.training.loop import Fitted, fit
 from charax.training.naming import name_arrays
-from charax.training.prediction import Predictions, predict
 from charax.training.progress import AbstractProgress, Lines, Live, Silent, make_progress
-from charax.training.run import Run, evaluate, is_finished, load_run, load_settings, name_run, resume, train
+from charax.training.run import Run, evaluate, is_finished, load_run, load_settings, name_run, predict, resume, train
 from charax.training.settings import LoopSettings, OptimiserSettings, SolverSettings, from_json, to_json
 from charax.training.stopping import Diverged, Interrupted
-from charax.training.task import AbstractTask, Batch, Problem
+from charax.training.task import AbstractTask, Batch, Predictions, Problem, Settings
 
 __all__ = [
     "AbstractProgress",
@@ -30,6 +29,7 @@ __all__ = [
     "Predictions",
     "Problem",
     "Run",
+    "Settings",
     "Silent",
     "SolverSettings",
     "Trained",

@@ -1,5 +1,6 @@
 """Classification: softmax cross entropy on logits, accuracy, and exact counts of evaluations."""
 
+from pathlib import Path
 from typing import Any
 
 import equinox as eqx
@@ -9,11 +10,11 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray, Shaped
 
-from charax.data import Augment, Dataset, Normalisation, Split, augment_batch
+from charax.data import Augment, Dataset, Normalisation, Split, augment_batch, read_inputs
 from charax.models import AbstractArchitecture, Classifier, read_architecture
 from charax.solve import Solution, Solver
 from charax.training.stored_solver import solver_from_json, solver_to_json
-from charax.training.task import AbstractTask
+from charax.training.task import AbstractTask, Predictions
 
 
 class ClassificationTask(AbstractTask):
@@ -84,8 +85,20 @@ class ClassificationTask(AbstractTask):
             **_counts(solution, len(batch.targets)),
         }
 
-    def predict(
-        self, model: Classifier, raw: Shaped[np.ndarray, "n *shape"], *, batch_size: int = 256
+    def summarise(self, best: dict[str, Any], test: dict[str, Any]) -> dict[str, Any]:
+        return {"accuracy": test["test_accuracy"], "validation_accuracy": best["validation_accuracy"]}
+
+    def predict(self, model: eqx.Module, inputs: Path) -> Predictions:
+        """The class and the probabilities of the inputs in a file or folder."""
+        raw, names = read_inputs(inputs, shape=self.input_shape, columns=self.columns, white=self.normalisation.white)
+        rows = [
+            [name, self.classes[int(np.argmax(row))], *(f"{value:.6g}" for value in row)]
+            for name, row in zip(names, self.probabilities(model, raw), strict=True)
+        ]
+        return Predictions(["input", "class", *(f"probability of {name}" for name in self.classes)], rows)
+
+    def probabilities(
+        self, model: eqx.Module, raw: Shaped[np.ndarray, "n *shape"], *, batch_size: int = 256
     ) -> Float[np.ndarray, "n classes"]:
         """The probability of every class for raw inputs, as `read_inputs` gives them."""
         inputs = self.normalisation.apply(raw)
@@ -126,8 +139,8 @@ class ClassificationTask(AbstractTask):
 
 
 @eqx.filter_jit
-def _probabilities(model: Classifier, inputs: Array | np.ndarray, solver: Solver) -> Array:
-    return jax.nn.softmax(model(jnp.asarray(inputs), solver=solver)[0])
+def _probabilities(model: eqx.Module, inputs: Array | np.ndarray, solver: Solver) -> Array:
+    return jax.nn.softmax(model(jnp.asarray(inputs), solver=solver)[0])  # pyright: ignore[reportCallIssue]
 
 
 def _counts(solution: Solution, batch: int) -> dict[str, Array]:

@@ -17,8 +17,9 @@ from charax.training.export import Trained, load_model, save_model
 from charax.training.loop import fit
 from charax.training.progress import AbstractProgress
 from charax.training.settings import from_json, to_json
+from charax.training.task import Predictions, Problem, Settings
 
-KINDS = {"classify": ClassifySettings}
+KINDS: dict[str, type[Settings]] = {"classify": ClassifySettings}
 """What can be trained, by the word after `charax train`."""
 
 
@@ -26,7 +27,7 @@ class Run(NamedTuple):
     """A finished run."""
 
     folder: Path
-    settings: ClassifySettings
+    settings: Settings
     trained: Trained
     history: list[dict[str, Any]]
     """A row of metrics per epoch, and last the one of the test part."""
@@ -37,15 +38,14 @@ class Run(NamedTuple):
         best = next((row for row in epochs if row["epoch"] == test["best_epoch"]), epochs[0])
         return {
             "run": str(self.folder),
-            "accuracy": test["test_accuracy"],
-            "validation_accuracy": best["validation_accuracy"],
+            **self.trained.task.summarise(best, test),
             "nfe": test.get("test_nfe"),
             "parameters": count_parameters(self.trained.model),
             "seconds": round(test["seconds"], 2),
         }
 
 
-def train(settings: ClassifySettings, folder: Path, *, progress: AbstractProgress | None = None) -> Run:
+def train(settings: Settings, folder: Path, *, progress: AbstractProgress | None = None) -> Run:
     """Train in a new folder.
 
     ```python
@@ -64,7 +64,8 @@ def train(settings: ClassifySettings, folder: Path, *, progress: AbstractProgres
     settings = settings.located()
     problem = settings.prepare()  # before anything is written, for this is where bad settings and data show
     folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / "config.json", {"charax": __version__, "train": "classify", **to_json(settings)})
+    kind = next(name for name, kind in KINDS.items() if isinstance(settings, kind))
+    write_json(folder / "config.json", {"charax": __version__, "train": kind, **to_json(settings)})
     return _finish(folder, settings, problem, progress)
 
 
@@ -77,7 +78,7 @@ def resume(folder: Path | str, *, progress: AbstractProgress | None = None) -> R
     return _finish(folder, settings, settings.prepare(), progress)
 
 
-def _finish(folder: Path, settings: ClassifySettings, problem, progress: AbstractProgress | None) -> Run:
+def _finish(folder: Path, settings: Settings, problem: Problem, progress: AbstractProgress | None) -> Run:
     fitted = fit(problem, settings.loop, settings.optimiser, folder=folder, progress=progress)
     save_model(folder, problem.task, fitted.model)
     # The row of the test part says that the run is finished, so it comes last.
@@ -85,7 +86,7 @@ def _finish(folder: Path, settings: ClassifySettings, problem, progress: Abstrac
     return Run(folder, settings, Trained(problem.task, fitted.model), fitted.history)
 
 
-def load_settings(folder: Path | str) -> ClassifySettings:
+def load_settings(folder: Path | str) -> Settings:
     """The settings of a run, finished or not."""
     path = Path(folder) / "config.json"
     if not path.exists():
@@ -132,3 +133,9 @@ def name_run(output: Path, label: str) -> str:
     """A name that no run in a folder has yet: the label, then the label with a number."""
     names = (label if i == 1 else f"{label}-{i}" for i in itertools.count(1))
     return next(name for name in names if not (output / name).exists())
+
+
+def predict(folder: Path | str, inputs: Path | str) -> Predictions:
+    """What the model of a run says about the inputs in a file or folder."""
+    task, model = load_model(folder)
+    return task.predict(model, Path(inputs))

@@ -1,7 +1,9 @@
 """What the training loop asks of a task."""
 
+import csv
 from abc import abstractmethod
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -9,9 +11,27 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from charax.solve import Solver
+from charax.training.settings import LoopSettings, OptimiserSettings
 
 Batch = PyTree
 """Arrays with the samples in their first axis."""
+
+
+class Predictions(NamedTuple):
+    """What a model says about new inputs: a table."""
+
+    columns: list[str]
+    rows: list[list[str]]
+
+    def write(self, path: Path) -> None:
+        """Write a CSV file with a header; a file that was there stays until the new one is whole."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_name(path.name + ".part")
+        with part.open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(self.columns)
+            writer.writerows(self.rows)
+        part.replace(path)
 
 
 class AbstractTask(eqx.Module):
@@ -53,6 +73,14 @@ class AbstractTask(eqx.Module):
         """Metrics of every sample, `loss` among them; the loop takes their mean over a whole split."""
 
     @abstractmethod
+    def summarise(self, best: dict[str, Any], test: dict[str, Any]) -> dict[str, Any]:
+        """What to tell of a run first, from its best epoch's metrics and those of the test part."""
+
+    def predict(self, model: eqx.Module, inputs: Path) -> Predictions:
+        """What the model says about the inputs in a file or folder."""
+        raise ValueError(f"a model of kind {self.name} has nothing to predict for {inputs}")
+
+    @abstractmethod
     def to_json(self) -> dict[str, Any]:
         """Everything that is needed to build the model again, as plain JSON."""
 
@@ -69,6 +97,30 @@ class Problem(NamedTuple):
     train: Batch
     validation: Batch
     test: Batch
+
+
+@runtime_checkable
+class Settings(Protocol):
+    """Everything that can be set about a run of one kind: the flags of `charax train KIND`, and its `config.json`."""
+
+    @property
+    def loop(self) -> LoopSettings: ...
+
+    @property
+    def optimiser(self) -> OptimiserSettings: ...
+
+    @property
+    def label(self) -> str:
+        """A short name for a run with these settings."""
+        ...
+
+    def prepare(self) -> Problem:
+        """Load the data and say what is to be learned from it."""
+        ...
+
+    def located(self) -> "Settings":
+        """The same with paths that do not depend on the working folder."""
+        ...
 
 
 def count_samples(split: Batch) -> int:

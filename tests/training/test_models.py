@@ -45,7 +45,7 @@ def test_a_model_comes_back_with_the_same_outputs(tmp_path, shape):
     loaded = load_model(tmp_path)
     assert isinstance(loaded.task, ClassificationTask)
     raw = np.random.default_rng(0).normal(size=(6, *shape))
-    assert np.array_equal(original.predict(model, raw), loaded.task.predict(loaded.model, raw))  # pyright: ignore[reportArgumentType]
+    assert np.array_equal(original.probabilities(model, raw), loaded.task.probabilities(loaded.model, raw))
 
 
 def test_damaged_or_foreign_weights_are_refused(tmp_path):

@@ -1,0 +1,88 @@
+"""`charax reproduce …`: the paper's tables and figures."""
+
+import json
+from pathlib import Path
+
+from rich.table import Table
+
+from charax.cli.app import Json, or_dash, reproduce, tell
+from charax.experiments.table1 import Budget
+from charax.models import Method
+
+
+@reproduce.command(name="propositions")
+def reproduce_propositions(*, seed: int = 0, output: Path = Path("runs/propositions"), as_json: Json = False) -> None:
+    """The paper's propositions in numbers, with a picture each.
+
+    Args:
+        seed: Seed of every random number.
+        output: Folder for the pictures and the numbers.
+    """
+    from charax.experiments import propositions
+    from charax.plots import draw_propositions
+
+    output.mkdir(parents=True, exist_ok=True)  # before the work, so that a bad path is known at once
+    result = propositions.run(seed=seed)
+    answer = result.to_json()
+    pictures = draw_propositions(result, output)
+    (output / "propositions.json").write_text(json.dumps(answer, indent=2) + "\n")
+    table = Table("proposition", "measured", title="The paper's propositions")
+    table.add_column("value", justify="right")
+    for proposition, numbers in answer.items():
+        for i, (name, value) in enumerate((name, value) for name, value in numbers.items() if name != "refusal"):
+            shown = f"{value:,}" if isinstance(value, int) else f"{value:.1e}"
+            table.add_row("" if i else proposition.replace("_", " "), name.replace("_", " "), shown)
+    table.caption = f"Pictures: {', '.join(str(picture) for picture in pictures)}"
+    tell(answer, table, as_json=as_json)
+
+
+@reproduce.command(name="table1")
+def reproduce_table1(
+    *,
+    budget: Budget = "smoke",
+    dataset: tuple[str, ...] = (),
+    method: tuple[Method, ...] = (),
+    seeds: int | None = None,
+    output: Path | None = None,
+    as_json: Json = False,
+) -> None:
+    """The paper's Table 1: accuracy, evaluations and parameters of eight methods. Interrupted, it goes on where it was.
+
+    Args:
+        budget: smoke: digits, minutes. cpu: the paper's data, narrower and shorter. paper: its own setting, for a GPU.
+        dataset: Only these data sets.
+        method: Only these methods.
+        seeds: Seeds per row, instead of the budget's.
+        output: Folder of the runs, the table and the picture; by default runs/table1-BUDGET.
+    """
+    from charax.experiments import table1
+    from charax.plots import draw_dynamics, draw_run
+    from charax.training import make_progress
+
+    folder = output or Path("runs") / f"table1-{budget}"
+    result = table1.run(budget, datasets=dataset, methods=method, seeds=seeds, folder=folder, progress=make_progress())
+    rows = result.rows()
+    (folder / "table1.json").write_text(
+        json.dumps({"budget": budget, "changed": result.changed, "rows": rows}, indent=2)
+    )
+    draw_dynamics(result.compared, folder / "table1.png")
+    for one in result.compared:
+        draw_run(one.runs[0], one.runs[0].settings.prepare())
+    table = Table("data set", "method", title=f"Table 1, budget {budget}")
+    for column in ("accuracy", "in the paper", "NFE", "in the paper", "parameters", "in the paper", "seconds"):
+        table.add_column(column, justify="right")
+    for row in rows:
+        spread = "" if row["accuracy_sd"] is None else f" ± {row['accuracy_sd']:.2%}"
+        table.add_row(
+            row["dataset"],
+            row["method"],
+            f"{row['accuracy_mean']:.2%}{spread}",
+            or_dash(row["accuracy_paper"], ".2%"),
+            f"{row['nfe']:.0f}",
+            or_dash(row["nfe_paper"], ".0f"),
+            f"{row['parameters']:,}",
+            or_dash(row["parameters_paper"], ",.0f"),
+            f"{row['seconds']:.0f}",
+        )
+    table.caption = f"Changed from the paper: {result.changed}. Pictures: {folder}/table1.png, {folder}/*/plots"
+    tell({"rows": rows}, table, as_json=as_json)

@@ -1,0 +1,91 @@
+"""`charax train …`, and what can be done with a run."""
+
+from pathlib import Path
+from typing import Literal
+
+from rich.table import Table
+
+from charax.cli.app import Json, Positional, app, number_table, tell, train
+from charax.training import ClassifySettings, Run, Settings
+
+_SHOWN = 8
+"""Rows and columns of predictions that are printed; the file has all of them."""
+
+
+@train.command(name="classify")
+def train_classify(
+    settings: ClassifySettings, *, name: str | None = None, output: Path = Path("runs"), as_json: Json = False
+) -> None:
+    """Train a classifier on embedded, downloaded or own data.
+
+    Args:
+        name: Name of the run; by default made from the data and the method.
+        output: Folder in which the run's own folder is made.
+    """
+    _train(settings, name, output, as_json=as_json)
+
+
+def _train(settings: Settings, name: str | None, output: Path, *, as_json: bool) -> None:
+    from charax.training import make_progress, name_run, train
+
+    folder = output / (name or name_run(output, settings.label))
+    _tell_run(train(settings, folder, progress=make_progress()), as_json=as_json)
+
+
+@app.command
+def resume(run: Positional[Path], *, as_json: Json = False) -> None:
+    """Go on with a run that was interrupted.
+
+    Args:
+        run: Folder of the run.
+    """
+    from charax.training import make_progress, resume
+
+    _tell_run(resume(run, progress=make_progress()), as_json=as_json)
+
+
+def _tell_run(run: Run, *, as_json: bool) -> None:
+    from charax.plots import draw_run
+
+    answer = run.summary()
+    pictures = draw_run(run, run.settings.prepare())
+    table = number_table({name: value for name, value in answer.items() if name != "run"}, f"Run {run.folder}")
+    table.caption = f"Pictures: {', '.join(str(picture) for picture in pictures)}"
+    tell(answer, table, as_json=as_json)
+
+
+@app.command
+def evaluate(
+    run: Positional[Path], *, split: Literal["train", "validation", "test"] = "test", as_json: Json = False
+) -> None:
+    """The metrics of a trained model on its data.
+
+    Args:
+        run: Folder of the run.
+        split: The part of the data.
+    """
+    from charax.training import evaluate
+
+    answer = evaluate(run, split)
+    tell({"run": str(run), "split": split, **answer}, number_table(answer, f"{run} on {split}"), as_json=as_json)
+
+
+@app.command
+def predict(
+    run: Positional[Path], inputs: Positional[Path], *, output: Path = Path("predictions.csv"), as_json: Json = False
+) -> None:
+    """What a trained model says about new inputs, as a CSV file: classes and probabilities, or values.
+
+    Args:
+        run: Folder of the run.
+        inputs: An .npz, .csv, .parquet, image, or folder of images.
+        output: The file to write.
+    """
+    from charax.training import predict
+
+    predictions = predict(run, inputs)
+    predictions.write(output)
+    table = Table(*predictions.columns[:_SHOWN], title=f"Predictions, all of them in {output}")
+    for row in predictions.rows[:_SHOWN]:
+        table.add_row(*row[:_SHOWN])
+    tell({"output": str(output), "predictions": len(predictions.rows)}, table, as_json=as_json)

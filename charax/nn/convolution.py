@@ -78,9 +78,31 @@ def _convolve_batched(arguments, axes):
 
 
 def _correlate_impl(image, cotangent, *, rows, columns):
-    # The correlation of an image with a cotangent of the output is the gradient of the kernel: one matrix product
-    # per kernel row, over all of its columns at once, is fast where XLA's own weight gradient is not. Column shifts
-    # are joined into the channels, row shifts are slices.
+    # The correlation of an image with a cotangent of the output is the gradient of the kernel. A few images at a time
+    # stay in the cache between the copies and the products, which makes it two to three times faster than all at once.
+    batch, height, width, channels_in = image.shape
+    few = max(1, _CACHED_PIXELS // (height * width))
+    chunks, rest = divmod(batch, few)
+    if chunks < 2:
+        return _correlate_few(image, cotangent, rows, columns)
+
+    def add(total, pair):
+        return total + _correlate_few(*pair, rows, columns), None
+
+    split = lambda array: array[: batch - rest].reshape(chunks, few, *array.shape[1:])
+    start = jnp.zeros((rows, columns, channels_in, cotangent.shape[3]), image.dtype)
+    total, _ = lax.scan(add, start, (split(image), split(cotangent)))
+    if rest:
+        total, _ = add(total, (image[batch - rest :], cotangent[batch - rest :]))
+    return total
+
+
+_CACHED_PIXELS = 3136
+
+
+def _correlate_few(image, cotangent, rows, columns):
+    # One matrix product per kernel row, over all of its columns at once, is fast where XLA's own weight gradient is
+    # not. Column shifts are joined into the channels, row shifts are slices.
     height, width, channels_in = image.shape[1:]
     channels_out = cotangent.shape[3]
     padded = jnp.pad(image, ((0, 0), (rows // 2,) * 2, (columns // 2,) * 2, (0, 0)))

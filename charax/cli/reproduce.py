@@ -49,7 +49,7 @@ def reproduce_table1(
     """The paper's Table 1: accuracy, evaluations and parameters of eight methods. Interrupted, it goes on where it was.
 
     Args:
-        budget: smoke: digits, minutes. cpu: the paper's data, narrower and shorter. paper: its own setting, for a GPU.
+        budget: smoke: digits, a minute. cpu: the paper's data, narrower and shorter. paper: its own setting, for a GPU.
         dataset: Only these data sets.
         method: Only these methods.
         seeds: Seeds per row, instead of the budget's.
@@ -63,9 +63,9 @@ def reproduce_table1(
     result = table1.run(budget, datasets=dataset, methods=method, seeds=seeds, folder=folder, progress=make_progress())
     rows = result.rows()
     (folder / "table1.json").write_text(
-        json.dumps({"budget": budget, "changed": result.changed, "rows": rows}, indent=2)
+        json.dumps({"budget": budget, "changed": result.changed, "rows": rows}, indent=2) + "\n"
     )
-    draw_dynamics(result.compared, folder / "table1.png")
+    draw_dynamics(result.dynamics, folder / "training-dynamics.png")
     for one in result.compared:
         draw_run(one.runs[0], one.runs[0].settings.prepare())
     table = Table("data set", "method", title=f"Table 1, budget {budget}")
@@ -84,5 +84,7 @@ def reproduce_table1(
             or_dash(row["parameters_paper"], ",.0f"),
             f"{row['seconds']:.0f}",
         )
-    table.caption = f"Changed from the paper: {result.changed}. Pictures: {folder}/table1.png, {folder}/*/plots"
+    table.caption = (
+        f"Changed from the paper: {result.changed}. Pictures: {folder}/training-dynamics.png, {folder}/*/plots"
+    )
     tell({"rows": rows}, table, as_json=as_json)

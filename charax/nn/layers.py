@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from charax.nn.activations import Activation, find_activation
@@ -16,8 +17,17 @@ Network = Callable[[Float[Array, "batch *_"]], Float[Array, "batch *_"]]
 
 
 def _uniform(key: PRNGKeyArray, shape: tuple[int, ...], fan_in: int) -> Array:
-    bound = 1 / math.sqrt(max(fan_in, 1))
-    return jax.random.uniform(key, shape, minval=-bound, maxval=bound)
+    # Drawn by NumPy, seeded by the key: XLA would compile its own generator for every shape anew, half a second each.
+    bound, dtype = 1 / math.sqrt(max(fan_in, 1)), jnp.result_type(float)
+
+    def draw(words: Array | np.ndarray) -> np.ndarray:
+        generator = np.random.default_rng(np.asarray(words).tolist())
+        return generator.uniform(-bound, bound, shape).astype(dtype)
+
+    words = jax.random.key_data(key)
+    if isinstance(words, jax.core.Tracer):
+        return jax.pure_callback(draw, jax.ShapeDtypeStruct(shape, dtype), words, vmap_method="sequential")
+    return jnp.asarray(draw(np.asarray(words)))
 
 
 class Linear(eqx.Module):

@@ -1,33 +1,44 @@
 """The training dynamics behind Table 1."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
 from charax.experiments.comparison import Compared
+from charax.experiments.table1 import Training
 from charax.plots.style import C_NODE, NODE, picture
 
-_LINES = {"node": "-", "anode": "--", "2nd-order": "-.", "il-node": ":"}
+_COLOURS = {"node": NODE, "c-node": C_NODE}
 
 
-def draw_dynamics(compared: list[Compared], path: Path) -> Path:
-    """Validation accuracy over the epochs, red for plain and blue for characteristic; mean and band over seeds."""
-    datasets = list(dict.fromkeys(one.dataset for one in compared))
-    with picture(path, width=1.6 + 3.6 * len(datasets), height=3.2) as figure:
-        axes = np.atleast_1d(figure.subplots(1, len(datasets), squeeze=True))
-        for axis, dataset in zip(axes, datasets, strict=True):
-            for one in (one for one in compared if one.dataset == dataset):
-                courses = [[row["validation_accuracy"] for row in run.history if "epoch" in row] for run in one.runs]
-                epochs = np.arange(1, 1 + min(map(len, courses)))
-                values = np.array([course[: len(epochs)] for course in courses])
-                colour = C_NODE if one.method.endswith("c-node") else NODE
-                lift = "node" if one.method == "c-node" else one.method.removesuffix("+c-node")
-                axis.plot(epochs, values.mean(0), _LINES[lift], color=colour, label=one.method)
-                if len(values) > 1:
-                    axis.fill_between(epochs, values.min(0), values.max(0), color=colour, alpha=0.15, linewidth=0)
-            axis.set_title(dataset)
+def draw_dynamics(dynamics: Mapping[Training, list[Compared]], path: Path) -> Path:
+    """Validation accuracy over the epochs: a row of panels for each way to train, a column for each data set.
+
+    Red is NODE and blue is C-NODE; the line is the mean over seeds, the band from the worst to the best.
+    """
+    shown = {training: compared for training, compared in dynamics.items() if compared}
+    datasets = list(dict.fromkeys(one.dataset for compared in shown.values() for one in compared))
+    with picture(path, width=1.2 + 2.8 * max(1, len(datasets)), height=0.6 + 2.2 * max(1, len(shown))) as figure:
+        axes = figure.subplots(max(1, len(shown)), max(1, len(datasets)), squeeze=False, sharex="col", sharey="col")
+        for row, (training, compared) in zip(axes, shown.items(), strict=False):
+            for axis, dataset in zip(row, datasets, strict=True):
+                for one in (one for one in compared if one.dataset == dataset):
+                    _draw_course(axis, one)
+                axis.set_title(f"{dataset}, {training}")
+                axis.xaxis.get_major_locator().set_params(integer=True)
+            row[0].set_ylabel("validation accuracy")
+        for axis in axes[-1]:
             axis.set_xlabel("epoch")
-            axis.xaxis.get_major_locator().set_params(integer=True)
-        axes[0].set_ylabel("validation accuracy")
-        axes[-1].legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
+        axes[0, -1].legend(loc="lower right")
     return path
+
+
+def _draw_course(axis, one: Compared) -> None:
+    courses = [[row["validation_accuracy"] for row in run.history if "epoch" in row] for run in one.runs]
+    epochs = np.arange(1, 1 + min(map(len, courses)))
+    values = np.array([course[: len(epochs)] for course in courses])
+    colour = _COLOURS[one.method]
+    axis.plot(epochs, values.mean(0), "o-", markersize=3, color=colour, label=one.method)
+    if len(values) > 1:
+        axis.fill_between(epochs, values.min(0), values.max(0), color=colour, alpha=0.15, linewidth=0)

@@ -97,3 +97,20 @@ def test_softshrink_and_rrelu_agree_with_their_definitions():
 def test_unknown_activation_lists_the_known_ones():
     with pytest.raises(ValueError, match="softplus"):
         find_activation("swosh")
+
+
+def test_weights_depend_on_the_key_alone_eager_jitted_or_batched():
+    build = lambda key: Linear(3, 5, key=key).weight
+    keys = jax.random.split(jax.random.key(0), 3)
+    eager = np.stack([build(key) for key in keys])
+    assert np.array_equal(jax.jit(build)(keys[0]), eager[0])
+    assert np.array_equal(jax.vmap(build)(keys), eager)
+    assert len(np.unique(eager)) == eager.size
+    assert jax.eval_shape(build, keys[0]).shape == (3, 5)
+
+
+def test_weights_are_uniform_between_the_bounds_of_the_fan_in():
+    weight = np.asarray(Linear(4, 10_000, key=jax.random.key(1)).weight)
+    assert np.abs(weight).max() <= 0.5
+    assert abs(weight.mean()) < 5 * 0.5 / np.sqrt(3 * weight.size)
+    assert abs(weight.std() - 0.5 / np.sqrt(3)) < 1e-2

@@ -102,8 +102,8 @@ PLANS: Mapping[Budget, Plan] = MappingProxyType(
             training="Euler",
             optimiser=OptimiserSettings(),
             other=SolverSettings(solver="midpoint", steps=1, adjoint="backsolve"),
-            changed="a learned stem to a grid of 16x16 (MNIST: 10x10); width 32 (MNIST: 24) for the C-NODE, for the others "
-            "what matches its parameters; two Euler steps (the figure's adjoint: one midpoint step, solved back); "
+            changed="a learned stem to a grid of 16x16 (MNIST: 10x10); width 32 (MNIST: 24) for the C-NODE, the others"
+            " match its parameters; two Euler steps (the figure's adjoint: one midpoint step, solved back); "
             "batches of 128; 6 epochs (MNIST: 3); AdamW 5e-3, decay 5e-2, cosine; one seed",
         ),
         "paper": Plan(

@@ -11,6 +11,7 @@ from charax.training.run import Run, evaluate, is_finished, load_run, load_setti
 from charax.training.settings import LoopSettings, OptimiserSettings, SolverSettings, from_json, to_json
 from charax.training.stopping import Diverged, Interrupted
 from charax.training.task import AbstractTask, Batch, Predictions, Problem, Settings
+from charax.training.vector import flatten_model
 
 __all__ = [
     "AbstractProgress",
@@ -35,6 +36,7 @@ __all__ = [
     "Trained",
     "evaluate",
     "fit",
+    "flatten_model",
     "from_json",
     "is_finished",
     "load_model",

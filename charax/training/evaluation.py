@@ -2,19 +2,19 @@
 
 from collections.abc import Callable
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import PyTree
+from jaxtyping import Array, Float
 
 from charax.training.devices import Devices
 from charax.training.task import AbstractTask, Batch, count_samples
+from charax.training.vector import Rebuild
 
-Evaluate = Callable[[PyTree, Batch], dict[str, float]]
+Evaluate = Callable[[Float[Array, "parameters"], Batch], dict[str, float]]
 
 
-def make_evaluation(task: AbstractTask, static: PyTree, batch_size: int, devices: Devices) -> Evaluate:
+def make_evaluation(task: AbstractTask, rebuild: Rebuild, batch_size: int, devices: Devices) -> Evaluate:
     """A function of (parameters, split) that returns the mean of each metric over the split.
 
     The last batch is filled up with samples from the beginning, which keep a shared step size realistic,
@@ -23,10 +23,10 @@ def make_evaluation(task: AbstractTask, static: PyTree, batch_size: int, devices
 
     @jax.jit
     def sums(params, batch, weights):
-        values = task.measure(eqx.combine(params, static), batch)
+        values = task.measure(rebuild(params), batch)
         return {name: jnp.where(weights > 0, value, 0).sum() for name, value in values.items()}
 
-    def evaluate(params: PyTree, split: Batch) -> dict[str, float]:
+    def evaluate(params: Float[Array, "parameters"], split: Batch) -> dict[str, float]:
         samples = count_samples(split)
         parts = []
         for start in range(0, samples, batch_size):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import PyTree
+from jaxtyping import Array, Float
 
 from charax.training.checkpoints import Checkpoints, Position, cut_lines
 from charax.training.devices import Devices
@@ -37,7 +37,7 @@ class Fitted(NamedTuple):
 
 class _Saved(NamedTuple):
     state: State
-    best: PyTree
+    best: Float[Array, "parameters"]
 
 
 def fit(
@@ -78,21 +78,21 @@ class _Training:
         self.devices.check(max(self.batch_size, 1))
         self.steps_per_epoch = self.samples // self.batch_size
         transform = make_optimiser(optimiser, epochs=loop.epochs, steps_per_epoch=self.steps_per_epoch)
-        state, static = initial_state(
+        state, rebuild = initial_state(
             problem.task, self._batch(np.arange(self.batch_size)), transform, seed=loop.seed, ema=optimiser.ema
         )
         self.state: State = self.devices.copy(state)
-        self.best = _copy(self.state.evaluated)
-        self.static = static
+        self.best = self.state.evaluated.copy()  # the state's buffers are given away with the next step
+        self.rebuild = rebuild
         self.position = Position()
         self.learning_rate = optimiser.learning_rate
         # The backward solve of backsolve can fail only as an exception, and the state must outlive that.
         self.may_raise = problem.task.solver.adjoint == "backsolve"
-        step = make_step(problem.task, static, transform, optimiser.ema)
+        step = make_step(problem.task, rebuild, transform, optimiser.ema)
         self.step: Callable[[State, Batch], tuple[State, Report]] = jax.jit(
             step, donate_argnums=() if self.may_raise else 0
         )
-        self.evaluate = make_evaluation(problem.task, static, self.batch_size, self.devices)
+        self.evaluate = make_evaluation(problem.task, rebuild, self.batch_size, self.devices)
         self.history: list[dict[str, Any]] = []
         self.checkpoints: Checkpoints | None = None
 
@@ -117,7 +117,7 @@ class _Training:
                 "seconds": seconds,
             }
         )
-        return Fitted(eqx.combine(self.best, self.static), self.history, seconds)
+        return Fitted(eqx.filter_jit(self.rebuild)(self.best), self.history, seconds)
 
     def _run_epoch(self, request: StopRequest, began: float) -> None:
         epoch, every = self.position.epoch, self.settings.checkpoint_steps
@@ -166,7 +166,7 @@ class _Training:
         best = -math.inf if self.position.best_score is None else self.position.best_score
         if math.isfinite(score) and score >= best:
             # Of weights that do equally well the later ones are kept; patience does not take that for progress.
-            self.best = _copy(self.state.evaluated)
+            self.best = self.state.evaluated.copy()  # the state's buffers are given away with the next step
             improved = epoch if score > best else self.position.improved_epoch
             self.position = replace(self.position, best_score=score, best_epoch=epoch, improved_epoch=improved)
         seconds = time.monotonic() - began
@@ -236,11 +236,6 @@ class _Training:
             )
         kept = "" if self.folder is None else f" The last good checkpoint is in {self.folder / 'checkpoints'}."
         return f"{GIVE_UP_AFTER} steps in a row were skipped, up to step {step}: {cause}.{kept}"
-
-
-def _copy(tree: PyTree) -> PyTree:
-    """A copy that outlives the state, whose buffers are given away with the next step."""
-    return jax.tree.map(lambda leaf: leaf.copy(), tree)
 
 
 def _plain(value: float) -> float | None:

@@ -5,8 +5,6 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import equinox as eqx
-
 from charax._version import __version__
 from charax.nn import count_parameters
 from charax.training.checkpoints import write_json, write_whole
@@ -18,6 +16,7 @@ from charax.training.loop import fit
 from charax.training.progress import AbstractProgress
 from charax.training.settings import from_json, to_json
 from charax.training.task import Predictions, Problem, Settings
+from charax.training.vector import flatten_model
 
 KINDS: dict[str, type[Settings]] = {"classify": ClassifySettings}
 """What can be trained, by the word after `charax train`."""
@@ -124,9 +123,9 @@ def evaluate(folder: Path | str, split: str = "test") -> dict[str, float]:
     if split not in ("train", "validation", "test"):
         raise ValueError(f"unknown split {split!r}; choose from train, validation, test")
     devices = Devices()
-    params, static = eqx.partition(model, eqx.is_inexact_array)
+    params, rebuild = flatten_model(model)
     size = -(-settings.loop.batch_size // devices.number) * devices.number
-    return make_evaluation(task, static, size, devices)(devices.copy(params), getattr(problem, split))
+    return make_evaluation(task, rebuild, size, devices)(devices.copy(params), getattr(problem, split))
 
 
 def name_run(output: Path, label: str) -> str:

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, Int, PyTree, UInt32
 
 from charax.training.settings import OptimiserSettings
 from charax.training.task import AbstractTask, Batch
+from charax.training.vector import Rebuild, flatten_model
 
 GIVE_UP_AFTER = 10
 """Skipped steps in a row after which a run stops."""
@@ -19,9 +20,9 @@ GIVE_UP_AFTER = 10
 class State(eqx.Module):
     """Everything that changes from step to step, and so everything that a checkpoint must hold."""
 
-    params: PyTree
+    params: Float[Array, "parameters"]
     optimiser: PyTree
-    average: PyTree | None
+    average: Float[Array, "parameters"] | None
     """The moving average of the parameters."""
     key: UInt32[Array, "words"]
     """The random state; step i draws from this and i."""
@@ -34,7 +35,7 @@ class State(eqx.Module):
     counted: Int[Array, ""]
 
     @property
-    def evaluated(self) -> PyTree:
+    def evaluated(self) -> Float[Array, "parameters"]:
         """The parameters to evaluate."""
         return self.params if self.average is None else self.average
 
@@ -80,28 +81,28 @@ def make_optimiser(settings: OptimiserSettings, *, epochs: int, steps_per_epoch:
 
 
 def make_step(
-    task: AbstractTask, static: PyTree, optimiser: optax.GradientTransformation, ema: float | None
+    task: AbstractTask, rebuild: Rebuild, optimiser: optax.GradientTransformation, ema: float | None
 ) -> Callable[[State, Batch], tuple[State, Report]]:
-    """The step as a function for `jit`; `static` is the part of the model that is not learned."""
+    """The step as a function for `jit`; `rebuild` makes the model from its parameters."""
 
     def step(state: State, batch: Batch) -> tuple[State, Report]:
         key = jax.random.fold_in(jax.random.wrap_key_data(state.key), state.step)
-        loss_of = lambda params: task.loss(eqx.combine(params, static), batch, key)
+        loss_of = lambda params: task.loss(rebuild(params), batch, key)
         (loss, metrics), gradient = jax.value_and_grad(loss_of, has_aux=True)(state.params)
         # The loop reads the streak late, so that no step waits for it: what runs meanwhile must change nothing.
         good = (
             jnp.isfinite(loss)
-            & jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(gradient)]).all()
+            & jnp.isfinite(gradient).all()
             & (metrics["failed"] == 0)
             & (state.streak < GIVE_UP_AFTER)
         )
         updates, optimiser_state = optimiser.update(gradient, state.optimiser, state.params)
-        params = optax.apply_updates(state.params, updates)
+        params = state.params + jnp.asarray(updates)
         average = state.average
-        if ema is not None:
+        if ema is not None and state.average is not None:
             # Early on, an average with a long memory would still be the initial weights.
             decay = jnp.minimum(ema, (1 + state.step) / (10 + state.step))
-            average = jax.tree.map(lambda old, new: decay * old + (1 - decay) * new, state.average, params)
+            average = decay * state.average + (1 - decay) * params
         keep = lambda new, old: jax.tree.map(lambda a, b: jnp.where(good, a, b), new, old)
         told = {"loss": loss, **metrics}
         streak = jnp.where(good, 0, state.streak + 1)
@@ -123,11 +124,11 @@ def make_step(
 
 def initial_state(
     task: AbstractTask, batch: Batch, optimiser: optax.GradientTransformation, *, seed: int, ema: float | None
-) -> tuple[State, PyTree]:
-    """The state before the first step, and the part of the model that is not learned."""
+) -> tuple[State, Rebuild]:
+    """The state before the first step, and the model as a function of its parameters."""
     model_key, step_key = jax.random.split(jax.random.key(seed))
-    params, static = eqx.partition(task.build(model_key), eqx.is_inexact_array)
-    loss_of = lambda params, batch, key: task.loss(eqx.combine(params, static), batch, key)
+    params, rebuild = flatten_model(task.build(model_key))
+    loss_of = lambda params, batch, key: task.loss(rebuild(params), batch, key)
     _, metrics = jax.eval_shape(loss_of, params, batch, step_key)
     number = lambda: jnp.zeros((), int)
     state = State(
@@ -142,4 +143,4 @@ def initial_state(
         counted=number(),
     )
     # Buffers that two parts of the state share could not be given away to the next step.
-    return jax.tree.map(lambda leaf: jnp.array(leaf, copy=True), state), static
+    return jax.tree.map(lambda leaf: jnp.array(leaf, copy=True), state), rebuild

@@ -1,5 +1,13 @@
 """One function per picture, one style for all."""
 
+from charax.plots.flows import (
+    density_on_grid,
+    draw_density,
+    draw_flow_characteristics,
+    draw_grid_flow,
+    draw_images,
+    draw_samples,
+)
 from charax.plots.pde import draw_problem
 from charax.plots.propositions import (
     draw_characteristics,
@@ -9,22 +17,29 @@ from charax.plots.propositions import (
     draw_propositions,
 )
 from charax.plots.style import C_NODE, EXACT, NODE, picture
-from charax.plots.table1 import draw_dynamics
+from charax.plots.table1 import draw_dynamics, draw_nll
 from charax.plots.training import draw_learned_characteristics, draw_run, draw_training, follow_characteristics
 
 __all__ = [
     "C_NODE",
     "EXACT",
     "NODE",
+    "density_on_grid",
     "draw_characteristics",
+    "draw_density",
     "draw_dynamics",
+    "draw_flow_characteristics",
+    "draw_grid_flow",
     "draw_homeomorphisms",
+    "draw_images",
     "draw_intersecting",
     "draw_learned_characteristics",
     "draw_log_density",
+    "draw_nll",
     "draw_problem",
     "draw_propositions",
     "draw_run",
+    "draw_samples",
     "draw_training",
     "follow_characteristics",
     "picture",

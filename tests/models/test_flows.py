@@ -22,7 +22,7 @@ from charax.models import (
 from charax.nn import mlp
 from charax.solve import SolveError, Solver
 
-TIGHT = Solver("dopri8", rtol=1e-8, atol=1e-8)
+TIGHT = Solver("dopri5", rtol=1e-8, atol=1e-8)
 
 
 def log_dets(function, u):
@@ -33,14 +33,20 @@ def log_dets(function, u):
 
 
 @pytest.mark.usefixtures("x64")
-@pytest.mark.parametrize("method", ["node", "c-node"])
-@pytest.mark.parametrize("features", [2, 6])
+@pytest.mark.parametrize(
+    ("method", "features"),
+    [
+        ("c-node", 2),
+        *(pytest.param(*pair, marks=pytest.mark.slow) for pair in (("node", 2), ("node", 6), ("c-node", 6))),
+    ],
+)
 def test_log_prob_is_the_base_density_plus_slogdet(method, features):
     design = VectorFlowDesign(method, width=8, characteristic_dim=3, end_time=2.0, scale=0.5, learn_time=True)
     flow = design.build((features,), key=jax.random.key(0))
     u = jax.random.normal(jax.random.key(1), (4, features))
-    there = jax.jit(lambda u: flow.forward(u, solver=TIGHT, energies=True))(u)
-    expected = flow.base_log_prob(there.u) + log_dets(lambda u: flow.forward(u, solver=TIGHT).u, u)
+    there = flow.forward(u, solver=TIGHT, energies=True)
+    ends = lambda u: TIGHT.solve(flow.field, u, s1=flow.end_time).u  # the map alone, without its trace
+    expected = flow.base_log_prob(there.u) + log_dets(ends, u)
     np.testing.assert_allclose(flow.base_log_prob(there.u) + there.log_det, expected, atol=1e-5)
     back = flow.inverse(there.u, solver=TIGHT, energies=True)
     np.testing.assert_allclose(back.u, u, atol=1e-6)
@@ -52,7 +58,7 @@ def test_log_prob_is_the_base_density_plus_slogdet(method, features):
 @pytest.mark.parametrize(
     ("method", "shape"),
     [
-        ("c-node", (4, 4, 1)),
+        pytest.param("c-node", (4, 4, 1), marks=pytest.mark.slow),
         pytest.param("node", (4, 4, 3), marks=pytest.mark.slow),
         pytest.param("node", (8, 8, 1), marks=pytest.mark.slow),
         pytest.param("c-node", (8, 8, 1), marks=pytest.mark.slow),
@@ -99,9 +105,9 @@ def test_hutchinson_is_unbiased(distribution):
 
 
 def test_hutch_plus_plus_varies_less_than_hutchinson_for_as_many_products():
-    plain, exact = _estimates(Hutchinson(probes=6), 1024)
-    better, _ = _estimates(HutchPlusPlus(products=6), 1024)
-    assert abs(better.mean() - exact) <= 4 * better.std() / np.sqrt(1024)
+    plain, exact = _estimates(Hutchinson(probes=12), 512)
+    better, _ = _estimates(HutchPlusPlus(products=12), 512)
+    assert abs(better.mean() - exact) <= 4 * better.std() / np.sqrt(512)
     assert better.var() < 0.5 * plain.var()
 
 
@@ -145,6 +151,7 @@ def test_classes_as_context_have_densities_of_their_own():
         flow.log_prob(u)
 
 
+@pytest.mark.slow
 def test_gradient_of_every_parameter_is_finite_with_every_adjoint():
     flow = VectorFlowDesign("c-node", width=4, characteristic_dim=2, learn_time=True).build((2,), key=jax.random.key(0))
     u = jax.random.normal(jax.random.key(1), (4, 2))
@@ -209,7 +216,6 @@ def test_a_velocity_that_reads_u0_is_refused():
         (lambda: plan_scales((28,)), "height, width, channels"),
         (lambda: VectorFlowDesign("anode").build((2,), key=jax.random.key(0)), "choose node or c-node"),
         (lambda: Hutchinson(probes=0), "at least 1"),
-        (lambda: Hutchinson(distribution="cauchy"), "choose from rademacher, gaussian"),
         (lambda: HutchPlusPlus(products=4), "3, 6, 9"),
         (lambda: HutchPlusPlus(products=9).draw(jax.random.key(0), jnp.ones((1, 4))), "use ExactTrace"),
         (lambda: Pixels(1), "at least 2 grey levels"),

@@ -92,7 +92,7 @@ def evaluate(name: str, *, seed: int, progress: AbstractProgress | None = None) 
 def run(
     tables: Sequence[str] = tuple(TABLES), *, seeds: int = 3, progress: AbstractProgress | None = None
 ) -> list[dict[str, Any]]:
-    """A row for every table: means over splits, and whether the flow is at least as good as the better of the others."""
+    """A row for every table: means over splits, and whether the flow is as good as the better of the others."""
     rows: list[dict[str, Any]] = []
     for name in tables:
         held = [evaluate(name, seed=seed, progress=progress) for seed in range(seeds)]

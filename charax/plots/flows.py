@@ -79,7 +79,7 @@ def draw_grid_flow(flow: ContinuousFlow, solver: Solver, path: Path, *, reach: f
     grid = np.concatenate([down, down[..., ::-1]]).astype(np.float32)
     fractions = np.linspace(0, 1, 4)
     course, _ = _courses(flow, jnp.asarray(grid.reshape(-1, 2)), solver, jnp.asarray(fractions, jnp.float32))
-    with picture(path, width=11, height=3.0) as figure:
+    with picture(path, width=11.0, height=3.0) as figure:
         for axis, fraction, points in zip(figure.subplots(1, 4), fractions, np.asarray(course), strict=True):
             segments = points.reshape(*grid.shape)
             axis.add_collection(LineCollection(list(segments), colors=C_NODE, linewidths=0.6))

@@ -77,6 +77,7 @@ def test_density_of_images_is_exact_through_all_scales(method, shape):
     np.testing.assert_allclose(back.log_det, -there.log_det, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_inverse_of_forward_is_the_data_in_single_precision():
     flow = VectorFlowDesign("c-node", width=8, end_time=3.0).build((2,), key=jax.random.key(0))
     u = jax.random.normal(jax.random.key(1), (16, 2))
@@ -111,6 +112,7 @@ def test_hutch_plus_plus_varies_less_than_hutchinson_for_as_many_products():
     assert better.var() < 0.5 * plain.var()
 
 
+@pytest.mark.slow
 def test_estimated_frobenius_norms_agree_with_the_exact_one():
     f, u, _ = _linear(12)
     exact = float(ExactTrace()(f, u, None).squares[0])
@@ -120,7 +122,9 @@ def test_estimated_frobenius_norms_agree_with_the_exact_one():
 
 
 @pytest.mark.parametrize(
-    "trace", [Hutchinson(probes=2), HutchPlusPlus(products=3)], ids=lambda trace: type(trace).__name__
+    "trace",
+    [Hutchinson(), pytest.param(HutchPlusPlus(products=3), marks=pytest.mark.slow)],
+    ids=lambda trace: type(trace).__name__,
 )
 def test_a_trace_that_is_estimated_is_drawn_once_per_solve(trace):
     flow = VectorFlowDesign("node", width=4).build((3,), key=jax.random.key(0))
@@ -141,6 +145,7 @@ def test_the_error_of_the_density_chooses_the_steps_only_if_asked():
     assert ContinuousFlow(spin, (2,)).forward(u).log_det.max() == 0  # a shear keeps volumes
 
 
+@pytest.mark.slow
 def test_classes_as_context_have_densities_of_their_own():
     flow = VectorFlowDesign("c-node", width=8, classes=2).build((2,), key=jax.random.key(0))
     u, context = jnp.ones((2, 2)), jnp.eye(2)

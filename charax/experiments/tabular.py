@@ -10,7 +10,7 @@ from charax.data import Normalisation, SampleSet, Split
 from charax.models import VectorFlowDesign
 from charax.nn import count_parameters
 from charax.solve import Solver
-from charax.training import AbstractProgress, DensityTask, LoopSettings, OptimiserSettings, Problem, Silent, fit
+from charax.training import AbstractProgress, DensityTask, Fitted, LoopSettings, OptimiserSettings, Problem, Silent, fit
 
 
 class Plan(NamedTuple):
@@ -51,6 +51,11 @@ def load_table(name: str, *, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndar
     return train, validation, test
 
 
+NOISES = (0.15, 0.3)
+"""Standard deviations of the noise, in units of the data's own spread; validation chooses."""
+COPIES = 16
+
+
 class Held(NamedTuple):
     """Mean log-likelihoods of held-out rows."""
 
@@ -62,31 +67,45 @@ class Held(NamedTuple):
 
 
 def evaluate(name: str, *, seed: int, progress: AbstractProgress | None = None) -> Held:
-    """Fit all three to one split. The Gaussian and the kernels also get the validation rows to fit."""
+    """Fit all three to one split. The Gaussian and the kernels get the validation rows to fit, too."""
     train, validation, test = load_table(name, seed=seed)
-    # The base distribution is the data's own mean and spread in every direction, so a flow at rest is a Gaussian.
-    both = np.concatenate([train, validation])
-    mean, chol = both.mean(0), np.linalg.cholesky(np.cov(both.T) + 1e-6 * np.eye(both.shape[1]))
+    # Whitened with the mean and covariance of the training rows, a flow at rest is their Gaussian.
+    mean, chol = train.mean(0), np.linalg.cholesky(np.cov(train.T))
     whiten = lambda rows: np.linalg.solve(chol, (rows - mean).T).T.astype(np.float32)
     parts = [Split(whiten(rows), np.zeros(len(rows), np.int32)) for rows in (train, validation, test)]
-    data = SampleSet(name, *parts, levels=None, normalisation=Normalisation((0.0,), (1.0,)))
-    design = VectorFlowDesign("c-node", width=16, characteristic_dim=4, velocity_width=8)
-    task = DensityTask.of(data, design, Solver("dopri5", rtol=1e-3, atol=1e-3), kinetic=0.05, jacobian=0.01)
-    fitted = fit(
-        Problem(task, *parts),
-        LoopSettings(epochs=300, batch_size=min(64, len(train)), seed=seed, patience=40),
-        OptimiserSettings(learning_rate=3e-3, weight_decay=1e-2, schedule="constant", clip=1.0, ema=0.99),
-        progress=progress or Silent(),
-    )
+    fits = [_fit_flow(name, parts, noise, seed, progress or Silent()) for noise in NOISES]
+    fitted = min(fits, key=_best)
     scores = fitted.history[-1]
-    volume = float(np.log(np.diag(chol)).sum())
+    both = np.concatenate([train, validation])
     return Held(
-        flow=-scores["test_nll"] - volume,
+        flow=-scores["test_nll"] - float(np.log(np.diag(chol)).sum()),
         gaussian=float(_gaussian(both, test).mean()),
         kernel=float(_kernels(both, test, seed).mean()),
         parameters=count_parameters(fitted.model),
         nfe=scores["test_nfe"],
     )
+
+
+def _fit_flow(name: str, parts: list[Split], noise: float, seed: int, progress: AbstractProgress) -> Fitted:
+    """A flow of the training rows, each of them many times with a little noise, so that none is learned by heart."""
+    train, validation, test = parts
+    rows = np.tile(train.inputs, (COPIES, 1))
+    rows += noise * np.random.default_rng(seed).normal(size=rows.shape).astype(np.float32)
+    noisy = Split(rows, np.zeros(len(rows), np.int32))
+    data = SampleSet(name, noisy, validation, test, levels=None, normalisation=Normalisation((0.0,), (1.0,)))
+    design = VectorFlowDesign("c-node", width=32, characteristic_dim=4)
+    task = DensityTask.of(data, design, Solver("dopri5", rtol=1e-3, atol=1e-3))
+    return fit(
+        Problem(task, noisy, validation, test),
+        LoopSettings(epochs=60, batch_size=256, seed=seed, patience=20),
+        OptimiserSettings(learning_rate=5e-3, weight_decay=0.0, clip=5.0, ema=0.98),
+        progress=progress,
+    )
+
+
+def _best(fitted: Fitted) -> float:
+    """The validation NLL of the weights that were chosen."""
+    return min(row["validation_nll"] for row in fitted.history if row.get("validation_nll") is not None)
 
 
 def run(

@@ -50,6 +50,6 @@ def draw_nll(compared: list[Compared], metric: str, path: Path) -> Path:
             axis.set_title(dataset)
             axis.set_xlabel("epoch")
             axis.xaxis.get_major_locator().set_params(integer=True)
-        axes[0].set_ylabel(f"validation {metric.replace('_', ' ')}")
+        axes[0].set_ylabel({"nll": "validation NLL", "bits_per_dim": "validation bits/dim"}[metric])
         axes[-1].legend()
     return path

@@ -24,8 +24,8 @@ from charax.training import ClassificationTask, DensityTask, Problem, Run
 
 _POINTS = 33
 _PER_CLASS = 12
-_LOSSES = ("nll", "bits_per_dim")
-"""Losses that have a name of their own."""
+_LOSSES = {"nll": "negative log-likelihood", "bits_per_dim": "bits/dim"}
+"""Losses that have a name of their own, and how people write it."""
 
 
 def draw_run(run: Run, problem: Problem) -> list[Path]:
@@ -90,7 +90,7 @@ def draw_training(history: Sequence[dict[str, Any]], path: Path) -> Path:
     """
     rows = [row for row in history if "epoch" in row]
     names = [name for name in ("loss", "accuracy") if name in rows[0]]
-    named = {"loss": next((name for name in _LOSSES if f"validation_{name}" in rows[0]), "loss")}
+    named = {"loss": next((told for name, told in _LOSSES.items() if f"validation_{name}" in rows[0]), "loss")}
     with picture(path, width=3.8 * len(names), height=3.0) as figure:
         axes = np.atleast_1d(figure.subplots(1, len(names)))
         for axis, name in zip(axes, names, strict=True):
@@ -99,7 +99,7 @@ def draw_training(history: Sequence[dict[str, Any]], path: Path) -> Path:
                 marker = "o" if len(rows) == 1 else None
                 axis.plot([row["epoch"] for row in rows], values, color=colour, label=label, marker=marker)
             axis.set_xlabel("epoch")
-            axis.set_ylabel(named.get(name, name).replace("_", " "))
+            axis.set_ylabel(named.get(name, name))
             axis.xaxis.get_major_locator().set_params(integer=True)
             if name == "loss" and named["loss"] == "loss":
                 axis.set_yscale("log")  # a likelihood's may be below 0

@@ -2,13 +2,27 @@
 
 from charax._version import __version__
 from charax.fields import CharacteristicField, NetworkVelocity, PlainField, SecondOrderField, SeparateJacobian
-from charax.models import Classifier, NeuralODE, neural_ode, paper_classifier
+from charax.models import (
+    Classifier,
+    ContinuousFlow,
+    ExactTrace,
+    Hutchinson,
+    MultiScaleFlow,
+    NeuralODE,
+    neural_ode,
+    paper_classifier,
+    vector_flow_field,
+)
 from charax.nn import count_parameters, mlp
 from charax.solve import Solution, SolveError, Solver
 
 __all__ = [
     "CharacteristicField",
     "Classifier",
+    "ContinuousFlow",
+    "ExactTrace",
+    "Hutchinson",
+    "MultiScaleFlow",
     "NetworkVelocity",
     "NeuralODE",
     "PlainField",
@@ -22,4 +36,5 @@ __all__ = [
     "mlp",
     "neural_ode",
     "paper_classifier",
+    "vector_flow_field",
 ]

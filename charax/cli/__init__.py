@@ -8,10 +8,10 @@ from pathlib import Path
 import tyro
 from rich.console import Console
 
-from charax.cli import catalogue, reproduce, training  # the commands register themselves
+from charax.cli import catalogue, reproduce, reproduce_flows, training  # the commands register themselves
 from charax.cli.app import app
 
-__all__ = ["app", "catalogue", "main", "reproduce", "training"]
+__all__ = ["app", "catalogue", "main", "reproduce", "reproduce_flows", "training"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

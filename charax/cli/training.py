@@ -1,12 +1,13 @@
 """`charax train …`, and what can be done with a run."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
+import tyro
 from rich.table import Table
 
 from charax.cli.app import Json, Positional, app, number_table, tell, train
-from charax.training import ClassifySettings, Run, Settings
+from charax.training import ClassifySettings, DensitySettings, Run, Settings
 
 _SHOWN = 8
 """Rows and columns of predictions that are printed; the file has all of them."""
@@ -17,6 +18,19 @@ def train_classify(
     settings: ClassifySettings, *, name: str | None = None, output: Path = Path("runs"), as_json: Json = False
 ) -> None:
     """Train a classifier on embedded, downloaded or own data.
+
+    Args:
+        name: Name of the run; by default made from the data and the method.
+        output: Folder in which the run's own folder is made.
+    """
+    _train(settings, name, output, as_json=as_json)
+
+
+@train.command(name="density")
+def train_density(
+    settings: DensitySettings, *, name: str | None = None, output: Path = Path("runs"), as_json: Json = False
+) -> None:
+    """Train a continuous normalizing flow on points, rows of numbers or images.
 
     Args:
         name: Name of the run; by default made from the data and the method.
@@ -89,3 +103,38 @@ def predict(
     for row in predictions.rows[:_SHOWN]:
         table.add_row(*row[:_SHOWN])
     tell({"output": str(output), "predictions": len(predictions.rows)}, table, as_json=as_json)
+
+
+@app.command
+def sample(
+    run: Positional[Path],
+    *,
+    number: Annotated[int, tyro.conf.arg(aliases=["-n"])] = 64,
+    temperature: float = 1.0,
+    seed: int = 0,
+    output: Path = Path("samples.npz"),
+    as_json: Json = False,
+) -> None:
+    """Draw new samples from a trained density, as an .npz file with x, and a picture beside it.
+
+    Args:
+        run: Folder of the run.
+        number: How many.
+        temperature: Times the base distribution's standard deviation; below 1 the samples are more typical.
+        seed: Seed of the samples.
+        output: The file to write.
+    """
+    import numpy as np
+
+    from charax.plots import draw_samples
+    from charax.training import sample
+
+    drawn = sample(run, number, seed=seed, temperature=temperature)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with output.open("wb") as file:
+        np.savez(file, x=drawn.values)
+    shown = draw_samples(drawn.values, drawn.white, output.with_suffix(".png"))
+    answer = {"output": str(output), "picture": str(shown), "samples": number}
+    table = Table("samples", "file", "picture")
+    table.add_row(str(number), str(output), str(shown))
+    tell(answer, table, as_json=as_json)

@@ -14,6 +14,7 @@ from charax.nn import count_parameters
 from charax.training import (
     AbstractProgress,
     ClassifySettings,
+    DensitySettings,
     Run,
     is_finished,
     load_run,
@@ -29,23 +30,27 @@ class Compared(NamedTuple):
     method: str
     runs: list[Run]
 
-    def row(self) -> dict[str, Any]:
-        """Mean and spread over the seeds; the spread of one seed is not known."""
+    def row(self, metric: str = "accuracy") -> dict[str, Any]:
+        """Mean and spread of a metric over the seeds; the spread of one seed is not known."""
         summaries = [run.summary() for run in self.runs]
-        accuracies = [summary["accuracy"] for summary in summaries]
+        values = [summary[metric] for summary in summaries]
         return {
             "dataset": self.dataset,
             "method": self.method,
             "parameters": summaries[0]["parameters"],
-            "accuracy_mean": statistics.mean(accuracies),
-            "accuracy_sd": statistics.stdev(accuracies) if len(accuracies) > 1 else None,
+            f"{metric}_mean": statistics.mean(values),
+            f"{metric}_sd": statistics.stdev(values) if len(values) > 1 else None,
             "nfe": statistics.mean(summary["nfe"] for summary in summaries),
             "seconds": sum(summary["seconds"] for summary in summaries),
         }
 
 
 def compare(
-    settings: Sequence[ClassifySettings], *, seeds: int, folder: Path, progress: AbstractProgress
+    settings: Sequence[ClassifySettings] | Sequence[DensitySettings],
+    *,
+    seeds: int,
+    folder: Path,
+    progress: AbstractProgress,
 ) -> list[Compared]:
     """Train each of `settings` with seeds 0, 1, …; runs that are in the folder already are not made again."""
     compared: list[Compared] = []

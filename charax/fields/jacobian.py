@@ -166,16 +166,16 @@ class JointJacobian(AbstractJacobian):
         self, x: Float[Array, "batch k"] | None, u: Float[Array, "batch *state"], a: Float[Array, "batch k"]
     ) -> Float[Array, "batch *derivative"]:
         features = self.body(_see(x, u, self.reads_x))
-        shift = a @ self.bias
         pixels = features[0, ..., 0].size
         hidden, k, _ = self.weight.shape
         if hidden > pixels * k:
-            # The layer is larger than what it makes (small vectors, few directions): build J, then contract.
-            columns = jnp.tensordot(features, self.weight, axes=1)
-            out = jnp.einsum("b...kc,bk->b...c", columns, a)
-        else:
-            weight = jnp.einsum("bk,hkc->bhc", a, self.weight)
-            out = jnp.einsum("b...h,bhc->b...c", features, weight)
+            # The layer is larger than what it makes (small vectors, few directions): build J, then contract, and not
+            # as a product of many tiny matrices, which is slow to differentiate.
+            columns = jnp.tensordot(features, self.weight, axes=1) + self.bias
+            return jnp.sum(columns * a.reshape(a.shape[0], *(1,) * (columns.ndim - 3), k, 1), axis=-2)
+        weight = jnp.einsum("bk,hkc->bhc", a, self.weight)
+        out = jnp.einsum("b...h,bhc->b...c", features, weight)
+        shift = a @ self.bias
         return out + shift.reshape(shift.shape[0], *(1,) * (out.ndim - 2), shift.shape[1])
 
 

@@ -87,7 +87,8 @@ def _correlate_impl(image, cotangent, *, rows, columns):
         return _correlate_few(image, cotangent, rows, columns)
 
     def add(total, pair):
-        return total + _correlate_few(*pair, rows, columns), None
+        image, cotangent = pair
+        return total + _correlate_few(image, cotangent, rows, columns), None
 
     split = lambda array: array[: batch - rest].reshape(chunks, few, *array.shape[1:])
     start = jnp.zeros((rows, columns, channels_in, cotangent.shape[3]), image.dtype)

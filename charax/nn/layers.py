@@ -7,6 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from charax.nn.activations import Activation, find_activation
@@ -25,7 +26,7 @@ def _uniform(key: PRNGKeyArray, shape: tuple[int, ...], fan_in: int) -> Array:
         return generator.uniform(-bound, bound, shape).astype(dtype)
 
     words = jax.random.key_data(key)
-    if isinstance(words, jax.core.Tracer):
+    if isinstance(words, Tracer):
         return jax.pure_callback(draw, jax.ShapeDtypeStruct(shape, dtype), words, vmap_method="sequential")
     return jnp.asarray(draw(np.asarray(words)))
 

@@ -1,5 +1,13 @@
 """One function per picture, one style for all."""
 
+from charax.plots.flows import (
+    density_on_grid,
+    draw_density,
+    draw_flow_characteristics,
+    draw_grid_flow,
+    draw_images,
+    draw_samples,
+)
 from charax.plots.pde import draw_problem
 from charax.plots.propositions import (
     draw_characteristics,
@@ -16,15 +24,21 @@ __all__ = [
     "C_NODE",
     "EXACT",
     "NODE",
+    "density_on_grid",
     "draw_characteristics",
+    "draw_density",
     "draw_dynamics",
+    "draw_flow_characteristics",
+    "draw_grid_flow",
     "draw_homeomorphisms",
+    "draw_images",
     "draw_intersecting",
     "draw_learned_characteristics",
     "draw_log_density",
     "draw_problem",
     "draw_propositions",
     "draw_run",
+    "draw_samples",
     "draw_training",
     "follow_characteristics",
     "picture",

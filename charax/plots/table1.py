@@ -1,4 +1,4 @@
-"""The training dynamics behind Table 1."""
+"""The training dynamics behind the paper's tables."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,8 +12,10 @@ from charax.plots.style import C_NODE, NODE, picture
 _COLOURS = {"node": NODE, "c-node": C_NODE}
 
 
-def draw_dynamics(dynamics: Mapping[Training, list[Compared]], path: Path) -> Path:
-    """Validation accuracy over the epochs: a row of panels for each way to train, a column for each data set.
+def draw_dynamics(
+    dynamics: Mapping[Training, list[Compared]] | Mapping[str, list[Compared]], path: Path, *, metric: str = "accuracy"
+) -> Path:
+    """A validation metric over the epochs: a row of panels for each way to train, a column for each data set.
 
     Red is NODE and blue is C-NODE; the line is the mean over seeds, the band from the worst to the best.
     """
@@ -24,20 +26,20 @@ def draw_dynamics(dynamics: Mapping[Training, list[Compared]], path: Path) -> Pa
         for row, (training, compared) in zip(axes, shown.items(), strict=False):
             for axis, dataset in zip(row, datasets, strict=True):
                 for one in (one for one in compared if one.dataset == dataset):
-                    _draw_course(axis, one)
-                axis.set_title(f"{dataset}, {training}")
+                    _draw_course(axis, one, metric)
+                axis.set_title(f"{dataset}, {training}" if training else dataset)
                 axis.xaxis.get_major_locator().set_params(integer=True)
-            row[0].set_ylabel("validation accuracy")
+            row[0].set_ylabel(f"validation {metric.replace('_', ' ')}")
         for axis in axes[-1]:
             axis.set_xlabel("epoch")
-        axes[0, -1].legend(loc="lower right")
+        axes[0, -1].legend()
     return path
 
 
-def _draw_course(axis, one: Compared) -> None:
-    courses = [[row["validation_accuracy"] for row in run.history if "epoch" in row] for run in one.runs]
+def _draw_course(axis, one: Compared, metric: str) -> None:
+    courses = [[row[f"validation_{metric}"] for row in run.history if "epoch" in row] for run in one.runs]
     epochs = np.arange(1, 1 + min(map(len, courses)))
-    values = np.array([course[: len(epochs)] for course in courses])
+    values = np.array([course[: len(epochs)] for course in courses], float)
     colour = _COLOURS[one.method]
     axis.plot(epochs, values.mean(0), "o-", markersize=3, color=colour, label=one.method)
     if len(values) > 1:

@@ -10,13 +10,22 @@ import matplotlib as mpl
 import numpy as np
 from jaxtyping import Float, Int
 
-from charax.models import Classifier
+from charax.models import Classifier, ContinuousFlow
+from charax.plots.flows import (
+    density_on_grid,
+    draw_density,
+    draw_flow_characteristics,
+    draw_grid_flow,
+    draw_samples,
+)
 from charax.plots.style import C_NODE, NODE, picture
-from charax.solve import Solver
-from charax.training import ClassificationTask, Problem, Run
+from charax.solve import SolveError, Solver
+from charax.training import ClassificationTask, DensityTask, Problem, Run
 
 _POINTS = 33
 _PER_CLASS = 12
+_LOSSES = {"nll": "negative log-likelihood", "bits_per_dim": "bits/dim"}
+"""Losses that have a name of their own, and how people write it."""
 
 
 def draw_run(run: Run, problem: Problem) -> list[Path]:
@@ -40,7 +49,37 @@ def _draw_classifier(run: Run, problem: Problem) -> list[Path]:
     return [draw_learned_characteristics(x, labels, task.classes, run.folder / "plots" / "characteristics.png")]
 
 
-_DRAWN_BY_TASK: dict[str, Callable[[Run, Problem], list[Path]]] = {"classification": _draw_classifier}
+def _draw_density(run: Run, problem: Problem) -> list[Path]:
+    task, model = run.trained
+    assert isinstance(task, DensityTask)
+    folder = run.folder / "plots"
+    n = 64 if task.levels is not None else 2_000
+    try:
+        samples = task.sample(model, n).values
+    except SolveError:
+        return []  # `charax sample` says what is wrong; the run itself is none the worse
+    white = task.normalisation.white
+    if task.shape != (2,) or task.classes:
+        return [draw_samples(samples, white, folder / "samples.png")]
+    assert isinstance(model, ContinuousFlow)
+    mean, std = (np.asarray(value, np.float32) for value in (task.normalisation.mean, task.normalisation.std))
+    data = problem.test.inputs[:n]
+    reach = 1.15 * float(np.abs(data).max())
+    pictures = [
+        draw_density(
+            *density_on_grid(model, task.solver, reach=reach), (samples - mean) / std, data, folder / "density.png"
+        ),
+        draw_grid_flow(model, task.solver, folder / "flow.png", reach=reach),
+    ]
+    if model.field.characteristic_dim:
+        pictures.append(draw_flow_characteristics(model, task.solver, data[:100], folder / "characteristics.png"))
+    return pictures
+
+
+_DRAWN_BY_TASK: dict[str, Callable[[Run, Problem], list[Path]]] = {
+    "classification": _draw_classifier,
+    "density": _draw_density,
+}
 """What there is to see of a run beside its curves, by the name of its task."""
 
 
@@ -51,6 +90,7 @@ def draw_training(history: Sequence[dict[str, Any]], path: Path) -> Path:
     """
     rows = [row for row in history if "epoch" in row]
     names = [name for name in ("loss", "accuracy") if name in rows[0]]
+    named = {"loss": next((told for name, told in _LOSSES.items() if f"validation_{name}" in rows[0]), "loss")}
     with picture(path, width=3.8 * len(names), height=3.0) as figure:
         axes = np.atleast_1d(figure.subplots(1, len(names)))
         for axis, name in zip(axes, names, strict=True):
@@ -59,10 +99,10 @@ def draw_training(history: Sequence[dict[str, Any]], path: Path) -> Path:
                 marker = "o" if len(rows) == 1 else None
                 axis.plot([row["epoch"] for row in rows], values, color=colour, label=label, marker=marker)
             axis.set_xlabel("epoch")
-            axis.set_ylabel(name)
+            axis.set_ylabel(named.get(name, name))
             axis.xaxis.get_major_locator().set_params(integer=True)
-            if name == "loss":
-                axis.set_yscale("log")
+            if name == "loss" and named["loss"] == "loss":
+                axis.set_yscale("log")  # a likelihood's may be below 0
         axes[-1].legend()
     return path
 

@@ -2,15 +2,28 @@
 
 from charax.training.classification import ClassificationTask
 from charax.training.classify import ClassifySettings
+from charax.training.density import DensityTask
 from charax.training.devices import Devices
+from charax.training.estimate import DensitySettings
 from charax.training.export import Trained, load_model, save_model
 from charax.training.loop import Fitted, fit
 from charax.training.naming import name_arrays
 from charax.training.progress import AbstractProgress, Lines, Live, Silent, make_progress
-from charax.training.run import Run, evaluate, is_finished, load_run, load_settings, name_run, predict, resume, train
+from charax.training.run import (
+    Run,
+    evaluate,
+    is_finished,
+    load_run,
+    load_settings,
+    name_run,
+    predict,
+    resume,
+    sample,
+    train,
+)
 from charax.training.settings import LoopSettings, OptimiserSettings, SolverSettings, from_json, to_json
 from charax.training.stopping import Diverged, Interrupted
-from charax.training.task import AbstractTask, Batch, Predictions, Problem, Settings
+from charax.training.task import AbstractTask, Batch, Predictions, Problem, Samples, Settings
 from charax.training.vector import flatten_model
 
 __all__ = [
@@ -19,6 +32,8 @@ __all__ = [
     "Batch",
     "ClassificationTask",
     "ClassifySettings",
+    "DensitySettings",
+    "DensityTask",
     "Devices",
     "Diverged",
     "Fitted",
@@ -30,6 +45,7 @@ __all__ = [
     "Predictions",
     "Problem",
     "Run",
+    "Samples",
     "Settings",
     "Silent",
     "SolverSettings",
@@ -47,6 +63,7 @@ __all__ = [
     "name_run",
     "predict",
     "resume",
+    "sample",
     "save_model",
     "to_json",
     "train",

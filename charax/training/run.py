@@ -10,15 +10,16 @@ from charax.nn import count_parameters
 from charax.training.checkpoints import write_json, write_whole
 from charax.training.classify import ClassifySettings
 from charax.training.devices import Devices
+from charax.training.estimate import DensitySettings
 from charax.training.evaluation import make_evaluation
 from charax.training.export import Trained, load_model, save_model
 from charax.training.loop import fit
 from charax.training.progress import AbstractProgress
 from charax.training.settings import from_json, to_json
-from charax.training.task import Predictions, Problem, Settings
+from charax.training.task import Predictions, Problem, Samples, Settings
 from charax.training.vector import flatten_model
 
-KINDS: dict[str, type[Settings]] = {"classify": ClassifySettings}
+KINDS: dict[str, type[Settings]] = {"classify": ClassifySettings, "density": DensitySettings}
 """What can be trained, by the word after `charax train`."""
 
 
@@ -138,3 +139,9 @@ def predict(folder: Path | str, inputs: Path | str) -> Predictions:
     """What the model of a run says about the inputs in a file or folder."""
     task, model = load_model(folder)
     return task.predict(model, Path(inputs))
+
+
+def sample(folder: Path | str, n: int, *, seed: int = 0, temperature: float = 1.0) -> Samples:
+    """New samples from the density of a run, in the units of its data."""
+    task, model = load_model(folder)
+    return task.sample(model, n, seed=seed, temperature=temperature)

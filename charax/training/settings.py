@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeVar, get_type_hints
 
 from charax.solve import Adjoint, Solver
 
-Schedule = Literal["cosine", "paper", "constant"]
+Schedule = Literal["cosine", "paper", "warmup", "constant"]
 SettingsT = TypeVar("SettingsT")
 
 
@@ -48,7 +48,8 @@ class OptimiserSettings:
     learning_rate: float = 5e-3
     weight_decay: float = 5e-2
     schedule: Schedule = "cosine"
-    """cosine: up over the first tenth, then down to zero. paper: times 0.9 every 5 epochs. constant."""
+    """cosine: up over the first tenth, then down to zero. paper: times 0.9 every 5 epochs.
+    warmup: up over the first 1,000 steps. constant."""
     clip: float = 1.0
     """The largest norm of a gradient; longer ones are shortened to it."""
     ema: float | None = None

@@ -71,10 +71,12 @@ def make_optimiser(settings: OptimiserSettings, *, epochs: int, steps_per_epoch:
             schedule = optax.exponential_decay(rate, 5 * steps_per_epoch, 0.9, staircase=True)
         case "cosine":
             schedule = optax.warmup_cosine_decay_schedule(rate / 100, rate, max(1, steps // 10), max(2, steps))
+        case "warmup":
+            schedule = optax.linear_schedule(rate / 1_000, rate, 1_000)
         case "constant":
             schedule = rate
         case unknown:
-            raise ValueError(f"unknown schedule {unknown!r}; choose from cosine, paper, constant")
+            raise ValueError(f"unknown schedule {unknown!r}; choose from cosine, paper, warmup, constant")
     return optax.chain(
         optax.clip_by_global_norm(settings.clip), optax.adamw(schedule, weight_decay=settings.weight_decay)
     )

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray, PyTree
+from jaxtyping import Array, Float, Float32, PRNGKeyArray, PyTree
 
 from charax.solve import Solver
 from charax.training.settings import LoopSettings, OptimiserSettings
@@ -32,6 +32,14 @@ class Predictions(NamedTuple):
             writer.writerow(self.columns)
             writer.writerows(self.rows)
         part.replace(path)
+
+
+class Samples(NamedTuple):
+    """New data, in the units of that from which a model learned."""
+
+    values: Float32[np.ndarray, "n *shape"]
+    white: float | None
+    """The value of a fully bright pixel, if they are images."""
 
 
 class AbstractTask(eqx.Module):
@@ -79,6 +87,10 @@ class AbstractTask(eqx.Module):
     def predict(self, model: eqx.Module, inputs: Path) -> Predictions:
         """What the model says about the inputs in a file or folder."""
         raise ValueError(f"a model of kind {self.name} has nothing to predict for {inputs}")
+
+    def sample(self, model: eqx.Module, n: int, *, seed: int = 0, temperature: float = 1.0) -> Samples:
+        """New samples from what the model learned."""
+        raise ValueError(f"a model of kind {self.name} is no density, so nothing can be sampled from it")
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:

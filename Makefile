@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo test test-slow test-lowest lint format bench clean
+.PHONY: help demo test test-slow test-lowest lint format bench peers clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -40,8 +40,16 @@ format: $(INSTALLED)  ## Let ruff format and fix what it can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(INSTALLED)  ## Side-by-side timings; writes docs/results/core-benchmarks.json
-	$(BIN)/python -m benchmarks
+bench: $(INSTALLED) peers  ## Side-by-side timings with PyTorch's libraries; ROWS=1,3 runs some of the rows
+	$(BIN)/python -m benchmarks $(if $(ROWS),--rows $(ROWS))
+
+peers: .venv-peers/.installed  ## An environment for the peers, which the package never needs
+.venv-peers/.installed: constraints-peers.txt
+	python3 -m venv .venv-peers
+	# torch first and by itself, for the CPU build; then what the others need of it, which must not replace it.
+	.venv-peers/bin/python -m pip install --quiet "$$(grep '^torch==' constraints-peers.txt)"
+	.venv-peers/bin/python -m pip install --quiet --no-deps $$(grep -v '^#\|^torch==' constraints-peers.txt)
+	touch $@
 
 clean:  ## Remove environments and caches
 	rm -rf .venv .venv-lowest .cache .pytest_cache .ruff_cache .hypothesis

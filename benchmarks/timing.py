@@ -7,20 +7,30 @@ from typing import Any
 
 import jax
 
+Timed = Callable[[], float]
+"""Does something once, and returns the seconds it took."""
 
-def interleaved(
-    calls: Mapping[str, Callable[[], Any]], *, repetitions: int, inner: int = 1
-) -> dict[str, dict[str, float]]:
-    """Median and spread of each call in seconds, after one call to compile."""
-    for call in calls.values():
-        jax.block_until_ready(call())
-    seconds: dict[str, list[float]] = {name: [] for name in calls}
+
+def timed(call: Callable[[], Any], inner: int = 1) -> Timed:
+    """The seconds of a JAX call, the mean of `inner` of them."""
+
+    def run() -> float:
+        start = time.perf_counter()
+        for _ in range(inner):
+            jax.block_until_ready(call())
+        return (time.perf_counter() - start) / inner
+
+    return run
+
+
+def interleave(runs: Mapping[str, Timed], *, repetitions: int) -> dict[str, dict[str, float]]:
+    """Median and spread of each in seconds, after one of each that does not count."""
+    for run in runs.values():
+        run()
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(repetitions):
-        for name, call in calls.items():
-            start = time.perf_counter()
-            for _ in range(inner):
-                jax.block_until_ready(call())
-            seconds[name].append((time.perf_counter() - start) / inner)
+        for name, run in runs.items():
+            seconds[name].append(run())
     return {
         name: {
             "median": statistics.median(times),
@@ -30,3 +40,10 @@ def interleaved(
         }
         for name, times in seconds.items()
     }
+
+
+def interleaved(
+    calls: Mapping[str, Callable[[], Any]], *, repetitions: int, inner: int = 1
+) -> dict[str, dict[str, float]]:
+    """`interleave` of JAX calls."""
+    return interleave({name: timed(call, inner) for name, call in calls.items()}, repetitions=repetitions)

@@ -1,9 +1,13 @@
 """A run and its folder: settings, metrics, checkpoints, model."""
 
+import hashlib
 import itertools
 import json
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import jax
+import numpy as np
 
 from charax._version import __version__
 from charax.nn import count_parameters
@@ -65,7 +69,8 @@ def train(settings: Settings, folder: Path, *, progress: AbstractProgress | None
     problem = settings.prepare()  # before anything is written, for this is where bad settings and data show
     folder.mkdir(parents=True, exist_ok=True)
     kind = next(name for name, kind in KINDS.items() if isinstance(settings, kind))
-    write_json(folder / "config.json", {"charax": __version__, "train": kind, **to_json(settings)})
+    head = {"charax": __version__, "train": kind, "data_digest": _digest(problem)}
+    write_json(folder / "config.json", {**head, **to_json(settings)})
     return _finish(folder, settings, problem, progress)
 
 
@@ -75,7 +80,19 @@ def resume(folder: Path | str, *, progress: AbstractProgress | None = None) -> R
     settings = load_settings(folder)
     if is_finished(folder):
         return load_run(folder)
-    return _finish(folder, settings, settings.prepare(), progress)
+    problem = settings.prepare()
+    before = json.loads((folder / "config.json").read_text()).get("data_digest")
+    if before is not None and before != _digest(problem):
+        raise ValueError(f"the data of {folder} changed since the run began: restore them, or train a new run")
+    return _finish(folder, settings, problem, progress)
+
+
+def _digest(problem: Problem) -> str:
+    """A short text that tells data from other data."""
+    digest = hashlib.blake2b(digest_size=16)
+    for leaf in jax.tree.leaves((problem.train, problem.validation, problem.test)):
+        digest.update(np.ascontiguousarray(leaf).data)
+    return digest.hexdigest()
 
 
 def _finish(folder: Path, settings: Settings, problem: Problem, progress: AbstractProgress | None) -> Run:
@@ -95,6 +112,7 @@ def load_settings(folder: Path | str) -> Settings:
         stored = json.loads(path.read_text())
         kind = stored.pop("train")
         stored.pop("charax")
+        stored.pop("data_digest", None)
         return from_json(KINDS[kind], stored, path)
     except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
         raise ValueError(f"{path} is not a run's configuration that this version can read: {error!r}") from error

@@ -3,8 +3,13 @@
 import json
 import signal
 import time
+from pathlib import Path
 
+import numpy as np
 import pytest
+
+from charax.cli import main
+from charax.training.checkpoints import cut_lines
 
 
 def lines(folder) -> int:
@@ -53,3 +58,16 @@ def test_a_polite_signal_saves_and_says_how_to_go_on(charax, command, tmp_path, 
     assert output == ""
     assert f"charax resume {folder}" in errors.replace("\n", "")
     assert list((folder / "checkpoints").iterdir())
+
+
+def test_a_run_whose_data_changed_is_not_gone_on_with(command, tmp_path, capsys):
+    folder, data = tmp_path / "changed", tmp_path / "blobs.npz"
+    arguments = command(folder)
+    data.write_bytes(Path(arguments[arguments.index("--data") + 1]).read_bytes())
+    arguments[arguments.index("--data") + 1] = str(data)
+    assert main(arguments) == 0
+    cut_lines(folder / "metrics.jsonl", 1)  # as if it had been interrupted
+    with np.load(data) as arrays:
+        np.savez(data, x=arrays["x"] + 1, y=arrays["y"])
+    assert main(["resume", str(folder)]) == 2
+    assert "changed since the run began" in capsys.readouterr().err

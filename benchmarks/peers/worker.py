@@ -1,0 +1,38 @@
+"""Runs with PyTorch: reads a question a line, answers with a line. Never imported by the package or its tests."""
+
+import json
+import os
+import sys
+import time
+
+import numpy as np
+import torch
+
+from benchmarks.peers.models import CASES
+
+
+def main() -> None:
+    """Answer until there are no more questions."""
+    torch.set_num_threads(os.cpu_count() or 1)
+    case = None
+    for line in sys.stdin:
+        question = json.loads(line)
+        answer = {}
+        if question["do"] == "prepare":
+            with np.load(question["arrays"]) as arrays:
+                case = CASES[question["case"]](dict(arrays), **question["sizes"])
+        elif question["do"] == "run":
+            assert case is not None
+            start = time.perf_counter()
+            for _ in range(question["inner"]):
+                case.run(question["how"])
+            answer = {"seconds": (time.perf_counter() - start) / question["inner"], "nfe": case.nfe}
+        else:
+            assert case is not None
+            np.savez(question["path"], **case.outputs(question["how"]))
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,290 @@
+"""The rows of the comparison: what is timed on our side, and what the peer is asked to do."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import diffrax as dfx
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from benchmarks.peers.process import Peer
+from benchmarks.timing import Timed, interleave, timed
+from charax.fields import PlainField
+from charax.models import VectorFlowDesign, paper_architecture, paper_classifier
+from charax.nn import mlp
+from charax.solve import Solver
+from charax.training import name_arrays
+
+
+class Row(NamedTuple):
+    """One comparison. Times are medians in seconds; the ratio is the peer's to ours."""
+
+    row: int
+    case: str
+    peer: str | None
+    ours_seconds: float
+    peer_seconds: float | None
+    ratio: float | None
+    nfe_ours: int | None
+    nfe_peer: int | None
+    target: float | None = None
+    spread: dict[str, Any] | None = None
+    """Lowest and highest of both sides, and the number of repetitions."""
+    extra: dict[str, Any] | None = None
+
+
+class Asked(NamedTuple):
+    """What the peer does for one row, and the ratio that is to be reached."""
+
+    peer: str
+    how: str
+    target: float | None
+    ours: Callable[[], Any]
+
+
+def arrays_of(model: eqx.Module) -> dict[str, np.ndarray]:
+    """Our weights by name."""
+    return name_arrays(eqx.filter(model, eqx.is_inexact_array))
+
+
+def compare(
+    row: int, case: str, asked: list[Asked], peer: Peer, nfe: int, *, repetitions: int, inner: int
+) -> Iterator[Row]:
+    """Time ours and the peer's in turn."""
+    runs: dict[str, Timed] = {}
+    for one in asked:
+        runs[f"ours {one.peer}"] = timed(one.ours, inner)
+        runs[f"peer {one.peer}"] = lambda how=one.how: peer.run(how, inner)["seconds"]
+    times = interleave(runs, repetitions=repetitions)
+    for one in asked:
+        ours, theirs = times[f"ours {one.peer}"], times[f"peer {one.peer}"]
+        yield Row(
+            row=row,
+            case=case,
+            peer=one.peer,
+            ours_seconds=ours["median"],
+            peer_seconds=theirs["median"],
+            ratio=theirs["median"] / ours["median"],
+            nfe_ours=nfe,
+            nfe_peer=peer.run(one.how)["nfe"],
+            target=one.target,
+            spread={"ours": ours, "peer": theirs},
+        )
+
+
+# ---- row 1: dense fields ----------------------------------------------------------------------------------------
+
+DENSE = {(200, 32): (20.0, 6.0), (512, 64): (10.0, 3.0), (512, 256): (4.0, 1.2)}
+"""The ratio to reach against torchdiffeq's adjoint and direct gradients, for (batch, width)."""
+
+
+class DenseSide(NamedTuple):
+    """A field of width-wide tanh layers on our side."""
+
+    field: PlainField
+    u0: jax.Array
+
+    @classmethod
+    def make(cls, batch: int, width: int) -> "DenseSide":
+        """State and hidden layers are all `width` wide."""
+        field = PlainField(mlp([1 + width, width, width, width], key=jax.random.key(0)))
+        return cls(field, jax.random.normal(jax.random.key(1), (batch, width)))
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """For the peer."""
+        return arrays_of(self.field) | {"u0": np.asarray(self.u0)}
+
+    def gradient(self, solver: Solver) -> Callable[[], Any]:
+        """Forward and gradient with respect to all weights."""
+        params, static = eqx.partition(self.field, eqx.is_inexact_array)
+        loss = lambda params, u0: jnp.sum(solver.solve(eqx.combine(params, static), u0).u ** 2)
+        step = jax.jit(jax.value_and_grad(loss))
+        return lambda: step(params, self.u0)
+
+    def bare(self, tolerance: float) -> Callable[[], Any]:
+        """The same by hand on diffrax, with its defaults."""
+        params, static = eqx.partition(self.field, eqx.is_inexact_array)
+
+        def loss(params, u0):
+            network = eqx.combine(params, static).network
+            solution = dfx.diffeqsolve(
+                dfx.ODETerm(lambda s, u, _: network(jnp.concatenate([jnp.broadcast_to(s, (len(u), 1)), u], axis=1))),
+                dfx.Dopri5(),
+                0.0,
+                1.0,
+                0.01,
+                u0,
+                stepsize_controller=dfx.PIDController(tolerance, tolerance),
+            )
+            return jnp.sum(solution.ys[-1] ** 2)  # pyright: ignore[reportOptionalSubscript]
+
+        step = jax.jit(jax.value_and_grad(loss))
+        return lambda: step(params, self.u0)
+
+
+def row1(peer: Peer) -> Iterator[Row]:
+    """Dense fields against torchdiffeq, torchdyn and bare diffrax."""
+    tolerance = 1e-5
+    solver = Solver("dopri5", rtol=tolerance, atol=tolerance)
+    for (batch, width), (adjoint, direct) in DENSE.items():
+        side = DenseSide.make(batch, width)
+        peer.prepare("dense", side.arrays(), depth=3, tolerance=tolerance)
+        ours = side.gradient(solver)
+        nfe = int(np.asarray(solver.solve(side.field, side.u0).stats.nfe).max())
+        case = f"{batch} x {width}, {1 + width}-{width}-{width}-{width} tanh, dopri5 {tolerance:g}, gradient"
+        asked = [
+            Asked("torchdiffeq adjoint", "torchdiffeq adjoint", adjoint, ours),
+            Asked("torchdiffeq direct", "torchdiffeq direct", direct, ours),
+            Asked("torchdyn adjoint", "torchdyn", None, ours),
+        ]
+        yield from compare(1, case, asked, peer, nfe, repetitions=7, inner=3)
+        times = interleave({"ours": timed(ours, 10), "diffrax": timed(side.bare(tolerance), 10)}, repetitions=21)
+        yield Row(
+            1,
+            case,
+            "diffrax",
+            times["ours"]["median"],
+            times["diffrax"]["median"],
+            times["diffrax"]["median"] / times["ours"]["median"],
+            nfe,
+            nfe,
+            0.95,
+            {"ours": times["ours"], "peer": times["diffrax"]},
+        )
+
+
+# ---- row 3: the toy flow ----------------------------------------------------------------------------------------
+
+
+class ToySide(NamedTuple):
+    """The paper's toy C-NODE flow on our side."""
+
+    flow: Any
+    points: jax.Array
+
+    @classmethod
+    def make(cls, points: int) -> "ToySide":
+        """2,136 parameters, t from 10 to 0, base N(0, 0.1)."""
+        design = VectorFlowDesign("c-node", width=32, timed=False, end_time=10.0, scale=0.1**0.5)
+        flow = design.build((2,), key=jax.random.key(0))
+        return cls(flow, 0.5 * jax.random.normal(jax.random.key(1), (points, 2)))
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """For the peer."""
+        return arrays_of(self.flow) | {"points": np.asarray(self.points)}
+
+    def gradient(self, solver: Solver) -> Callable[[], Any]:
+        """The loss of an iteration and its gradient."""
+        params, static = eqx.partition(self.flow, eqx.is_inexact_array)
+        loss = lambda params, u: -eqx.combine(params, static).log_prob(u, solver=solver).mean()
+        step = jax.jit(jax.value_and_grad(loss))
+        return lambda: step(params, self.points)
+
+
+def row3(peer: Peer) -> Iterator[Row]:
+    """An iteration of the toy flow, direct and adjoint."""
+    side, tolerance = ToySide.make(1_024), 1e-5
+    peer.prepare("toy", side.arrays(), end_time=10.0, scale=0.1**0.5, tolerance=tolerance)
+    solver = Solver("dopri5", rtol=tolerance, atol=tolerance)
+    ours = side.gradient(solver)
+    nfe = int(np.max(side.flow.forward(side.points, solver=solver).stats.nfe))
+    asked = [
+        Asked("torchdiffeq direct", "torchdiffeq direct", 4.0, ours),
+        Asked("torchdiffeq adjoint", "torchdiffeq adjoint", 5.0, ours),
+    ]
+    case = f"toy flow, 1,024 points, k = 8, dopri5 {tolerance:g}, exact trace, gradient"
+    yield from compare(3, case, asked, peer, nfe, repetitions=7, inner=2)
+
+
+# ---- rows 2 and 4: the paper's image classifiers ----------------------------------------------------------------
+
+
+class ImageSide(NamedTuple):
+    """One of the paper's classifiers on our side."""
+
+    dataset: str
+    method: str
+    model: eqx.Module
+    images: jax.Array
+    labels: jax.Array
+
+    @classmethod
+    def make(cls, dataset: str, method: str, batch: int) -> "ImageSide":
+        """Random images: the time does not depend on what they show."""
+        shape = {"mnist": (28, 28, 1), "cifar10": (32, 32, 3)}[dataset]
+        model = paper_classifier(dataset, method, key=jax.random.key(0))
+        images = jax.random.uniform(jax.random.key(1), (batch, *shape))
+        return cls(dataset, method, model, images, jnp.arange(batch) % 10)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """For the peer."""
+        return arrays_of(self.model) | {"images": np.asarray(self.images), "labels": np.asarray(self.labels)}
+
+    def layers(self) -> dict[str, Any]:
+        """What the peer has to know beside the weights."""
+        architecture = paper_architecture(self.dataset, self.method)
+        return {
+            "style": architecture.style,
+            "directions": architecture.characteristic_dim,
+            "inner": architecture.velocity_activation,
+            "outer": architecture.velocity_output,
+            "pool": architecture.pool,
+        }
+
+    def step(self, solver: Solver) -> Callable[[], Any]:
+        """A step of AdamW from the same weights."""
+        params, static = eqx.partition(self.model, eqx.is_inexact_array)
+        optimiser = optax.adamw(1e-3, weight_decay=5e-4)
+        state = optimiser.init(params)
+
+        @jax.jit
+        def step(params, state, images, labels):
+            def loss(params):
+                logits, _ = eqx.combine(params, static)(images, solver=solver)
+                return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
+
+            gradient = jax.grad(loss)(params)
+            updates, state = optimiser.update(gradient, state, params)
+            return optax.apply_updates(params, updates), state
+
+        return lambda: step(params, state, self.images, self.labels)
+
+    def infer(self, solver: Solver) -> Callable[[], Any]:
+        """Logits."""
+        forward = eqx.filter_jit(lambda model, images: model(images, solver=solver)[0])
+        return lambda: forward(self.model, self.images)
+
+
+IMAGES = (("mnist", "c-node", 256), ("cifar10", "il-node+c-node", 64))
+
+
+def row2(peer: Peer) -> Iterator[Row]:
+    """A training step: one Euler step, ten, and dopri5 at 1e-3 with the adjoint."""
+    for dataset, method, batch in IMAGES:
+        side = ImageSide.make(dataset, method, batch)
+        peer.prepare("image", side.arrays(), tolerance=1e-3, **side.layers())
+        for how, solver, target, repetitions in (
+            ("euler 1", Solver("euler", steps=1), 1.5, 5),
+            ("euler 10", Solver("euler", steps=10), 1.5, 3),
+            ("dopri5", Solver("dopri5", rtol=1e-3, atol=1e-3, adjoint="backsolve"), 2.5, 1),
+        ):
+            case = f"{dataset} {method}, batch {batch}, training step, {how}"
+            solution = eqx.filter_jit(lambda m, x, solver=solver: m(x, solver=solver)[1].stats.nfe)
+            nfe = int(np.max(solution(side.model, side.images)))
+            asked = [Asked("torchdiffeq", how, target, side.step(solver))]
+            yield from compare(2, case, asked, peer, nfe, repetitions=repetitions, inner=1)
+
+
+def row4(peer: Peer) -> Iterator[Row]:
+    """Inference: images per second with two Euler steps."""
+    side, solver = ImageSide.make("mnist", "c-node", 256), Solver("euler", steps=2)
+    peer.prepare("image", side.arrays(), tolerance=1e-3, **side.layers())
+    asked = [Asked("torchdiffeq", "infer euler 2", None, side.infer(solver))]
+    for row in compare(4, "mnist c-node, batch 256, inference, euler 2", asked, peer, 2, repetitions=5, inner=1):
+        assert row.peer_seconds is not None
+        yield row._replace(
+            extra={"images_per_second": 256 / row.ours_seconds, "images_per_second_peer": 256 / row.peer_seconds}
+        )

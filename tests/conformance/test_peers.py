@@ -1,0 +1,49 @@
+"""The models of the benchmarks compute the same on both sides, with the same weights."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from benchmarks import rows
+from benchmarks.peers.process import PYTHON, Peer
+from charax.solve import Solver
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not PYTHON.exists(), reason="the peers are not installed: make peers"),
+]
+
+
+@pytest.fixture(scope="module")
+def peer():
+    with Peer() as peer:
+        yield peer
+
+
+@pytest.mark.parametrize("how", ["torchdiffeq adjoint", "torchdiffeq direct", "torchdyn"])
+def test_dense_field(peer, how):
+    side = rows.DenseSide.make(16, 8)
+    peer.prepare("dense", side.arrays(), depth=3, tolerance=1e-6)
+    theirs = peer.outputs(how)
+    solver = Solver("dopri5", rtol=1e-6, atol=1e-6)
+    assert np.allclose(solver.solve(side.field, side.u0).u, theirs["end"], atol=1e-4)
+    _, gradient = side.gradient(solver)()
+    assert np.allclose(gradient.network.layers[0].weight, theirs["gradient"], rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("how", ["torchdiffeq adjoint", "torchdiffeq direct"])
+def test_toy_flow(peer, how):
+    side = rows.ToySide.make(32)
+    peer.prepare("toy", side.arrays(), end_time=10.0, scale=0.1**0.5, tolerance=1e-6)
+    ours = side.flow.log_prob(side.points, solver=Solver("dopri5", rtol=1e-6, atol=1e-6))
+    assert np.allclose(ours, peer.outputs(how)["log_prob"], atol=1e-3)
+
+
+@pytest.mark.parametrize(("dataset", "method", "batch"), rows.IMAGES)
+@pytest.mark.parametrize("how", ["euler 2", "dopri5"])
+def test_image_classifier(peer, dataset, method, batch, how):
+    side = rows.ImageSide.make(dataset, method, 2)
+    peer.prepare("image", side.arrays(), tolerance=1e-5, **side.layers())
+    solver = Solver("euler", steps=2) if how == "euler 2" else Solver("dopri5", rtol=1e-5, atol=1e-5)
+    ours = jnp.asarray(side.infer(solver)())
+    assert np.allclose(ours, peer.outputs(how)["logits"], atol=1e-4)

@@ -86,9 +86,9 @@ class TorchdynDense(nn.Module):
         super().__init__()
         self.field = field
 
-    def forward(self, s, u, args=None):
-        """du/ds."""
-        return self.field(torch.as_tensor(s), u)
+    def forward(self, t, x, args=None):
+        """du/ds; torchdyn looks for these names."""
+        return self.field(torch.as_tensor(t), x)
 
 
 class DenseCase:

@@ -32,8 +32,10 @@ class Peer:
 
     def __exit__(self, *_: object) -> None:
         assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self._process.stdin.close()
         self._process.wait()
+        self._process.stdout.close()
         self._folder.cleanup()
 
     def prepare(self, case: str, arrays: dict[str, np.ndarray], **sizes: Any) -> None:

@@ -158,3 +158,15 @@ def test_settings_survive_a_file():
 
     settings = DensitySettings(data="digits", kinetic=0.1)
     assert from_json(DensitySettings, to_json(settings)) == settings
+
+
+@pytest.mark.slow
+def test_density_of_a_trained_flow_integrates_to_one():
+    from charax.plots import density_on_grid
+    from charax.training import LoopSettings, fit
+
+    settings = DensitySettings(data="moons", points=2_560, loop=LoopSettings(epochs=10, batch_size=256))
+    problem = settings.prepare()
+    fitted = fit(problem, settings.loop, settings.optimiser)
+    axis, density = density_on_grid(fitted.model, problem.task.solver, reach=6.0, points=401)
+    assert abs(density.sum() * (axis[1] - axis[0]) ** 2 - 1) < 0.005

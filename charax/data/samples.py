@@ -88,7 +88,6 @@ def load_samples(
             )
         raw = _shrink(raw, shrink, 255, str(path))
         return _sample_set(name, _split(raw.astype(np.float32), seed, path), levels=256)
-    check_varied(raw, columns, str(path))
     parts = _split(raw, seed, path)
     normalisation = Normalisation.standardise(parts[0])
     check_varied(parts[0], columns, str(path))

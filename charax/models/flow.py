@@ -41,13 +41,15 @@ class ContinuousFlow(AbstractDensity):
 
     ```python
     import jax
+    import jax.numpy as jnp
     from charax.fields import PlainField
     from charax.models import ContinuousFlow
-    from charax.nn import mlp
+    from charax.solve import Solver
 
-    flow = ContinuousFlow(PlainField(mlp([3, 16, 2], key=jax.random.key(0))), (2,))
-    samples = flow.sample(5, key=jax.random.key(1))
-    assert flow.log_prob(samples).shape == (5,)
+    # du/ds = -u for a while log 2 halves everything, so that twice a normal number becomes a normal number.
+    flow = ContinuousFlow(PlainField(lambda u: -u, reads=("u",)), (2,), end_time=float(jnp.log(2.0)))
+    log_prob = flow.log_prob(jnp.zeros((1, 2)), solver=Solver("euler", steps=1_000))
+    assert abs(log_prob[0] + jnp.log(2 * jnp.pi * 4)) < 1e-3
     ```
     """
 

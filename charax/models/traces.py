@@ -38,7 +38,7 @@ class AbstractTrace(eqx.Module):
         """The trace at u, with f itself, which it has to evaluate anyway."""
 
 
-_UNROLLED = 8
+_UNROLLED = 4
 """Up to so many products are written out one by one: on a CPU the gradient of a `vmap` over few directions, with its
 sums over them, takes two to three times as long."""
 

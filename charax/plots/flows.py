@@ -29,9 +29,9 @@ def density_on_grid(
     """One axis of a square grid around 0, and the density at its points: rows go up, columns to the right."""
     axis = np.linspace(-reach, reach, points, dtype=np.float32)
     across, up = np.meshgrid(axis, axis)
-    u = jnp.asarray(np.stack([across.ravel(), up.ravel()], axis=1))
-    # In a few parts of one size, for the solve chooses one step for all of a batch.
-    density = np.concatenate([np.exp(_log_prob(flow, part, solver)) for part in jnp.split(u, points)])
+    u = np.stack([across.ravel(), up.ravel()], axis=1)
+    # Row by row, for a solve chooses one step for all of a batch.
+    density = np.concatenate([np.exp(_log_prob(flow, jnp.asarray(row), solver)) for row in np.split(u, points)])
     return axis, density.reshape(points, points)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from charax.cli import main
 from charax.data import DataError, load_samples
-from charax.training import DensitySettings, DensityTask, load_model
+from charax.training import DensitySettings, DensityTask, LoopSettings, fit, from_json, load_model, load_run, to_json
 
 
 def ask(capsys, *arguments) -> dict:
@@ -36,8 +36,8 @@ def density_run(blob, tmp_path_factory) -> Path:
     return folder / "run"
 
 
-def test_a_run_reports_nll_and_leaves_pictures(density_run, capsys):
-    answer = ask(capsys, "resume", density_run)
+def test_a_run_reports_nll_and_leaves_pictures(density_run):
+    answer = load_run(density_run).summary()
     assert set(answer) == {"run", "nll", "validation_nll", "nfe", "parameters", "seconds"}
     assert answer["nfe"] == 4
     pictures = {path.name for path in (density_run / "plots").iterdir()}
@@ -45,8 +45,7 @@ def test_a_run_reports_nll_and_leaves_pictures(density_run, capsys):
 
 
 def test_evaluate_repeats_the_nll(density_run, capsys):
-    once, twice = (ask(capsys, "evaluate", density_run)["nll"] for _ in range(2))
-    assert once == twice == ask(capsys, "resume", density_run)["nll"]
+    assert ask(capsys, "evaluate", density_run)["nll"] == load_run(density_run).summary()["nll"]
 
 
 def test_samples_are_in_the_units_of_the_data(density_run, tmp_path, capsys):
@@ -116,8 +115,6 @@ def test_images_that_are_not_bytes_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--batch-size", "1"], "batch_size must be at least 2"),
-        (["--kinetic", "-1"], "kinetic must not be negative"),
         (["--blocks", "2"], "has no such setting"),
         (["--conditional"], "no classes"),
         (["--data", "moons", "--preset", "paper"], "no flow for 'moons'"),
@@ -153,8 +150,30 @@ def test_one_full_training_step_of_the_papers_flows(dataset, method, capsys):
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradient))
 
 
-def test_settings_survive_a_file():
-    from charax.training import from_json, to_json
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"loop": LoopSettings(batch_size=1)}, "batch_size must be at least 2"),
+        ({"kinetic": -1.0}, "kinetic must not be negative"),
+        ({"width": 0}, "width must be at least 1"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(wrong, words):
+    with pytest.raises(ValueError, match=words):
+        DensitySettings(**wrong)
 
+
+def test_settings_survive_a_file():
     settings = DensitySettings(data="digits", kinetic=0.1)
     assert from_json(DensitySettings, to_json(settings)) == settings
+
+
+@pytest.mark.slow
+def test_density_of_a_trained_flow_integrates_to_one():
+    from charax.plots import density_on_grid
+
+    settings = DensitySettings(data="moons", points=2_560, loop=LoopSettings(epochs=10, batch_size=256))
+    problem = settings.prepare()
+    fitted = fit(problem, settings.loop, settings.optimiser)
+    axis, density = density_on_grid(fitted.model, problem.task.solver, reach=6.0, points=401)
+    assert abs(density.sum() * (axis[1] - axis[0]) ** 2 - 1) < 0.005

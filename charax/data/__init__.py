@@ -7,19 +7,26 @@ from charax.data.errors import DataError
 from charax.data.fetching import fetch
 from charax.data.inputs import read_inputs
 from charax.data.loading import load_dataset
+from charax.data.solutions import BOXES, Samples, SolutionData, load_solution, read_points, sample_problem
 from charax.data.splitting import stratified_split
 
 __all__ = [
+    "BOXES",
     "DATASETS",
     "Augment",
     "DataError",
     "Dataset",
     "Normalisation",
+    "Samples",
+    "SolutionData",
     "Source",
     "Split",
     "augment_batch",
     "fetch",
     "load_dataset",
+    "load_solution",
     "read_inputs",
+    "read_points",
+    "sample_problem",
     "stratified_split",
 ]

@@ -1,5 +1,6 @@
 """One function per picture, one style for all."""
 
+from charax.plots.learned_pde import draw_equation, draw_regression, draw_solution, tabulate_equation
 from charax.plots.pde import draw_problem
 from charax.plots.propositions import (
     draw_characteristics,
@@ -18,14 +19,18 @@ __all__ = [
     "NODE",
     "draw_characteristics",
     "draw_dynamics",
+    "draw_equation",
     "draw_homeomorphisms",
     "draw_intersecting",
     "draw_learned_characteristics",
     "draw_log_density",
     "draw_problem",
     "draw_propositions",
+    "draw_regression",
     "draw_run",
+    "draw_solution",
     "draw_training",
     "follow_characteristics",
     "picture",
+    "tabulate_equation",
 ]

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from charax.models import Classifier
+from charax.plots.learned_pde import draw_regression
 from charax.plots.style import C_NODE, NODE, picture
 from charax.solve import Solver
 from charax.training import ClassificationTask, Problem, Run
@@ -40,7 +41,10 @@ def _draw_classifier(run: Run, problem: Problem) -> list[Path]:
     return [draw_learned_characteristics(x, labels, task.classes, run.folder / "plots" / "characteristics.png")]
 
 
-_DRAWN_BY_TASK: dict[str, Callable[[Run, Problem], list[Path]]] = {"classification": _draw_classifier}
+_DRAWN_BY_TASK: dict[str, Callable[[Run, Problem], list[Path]]] = {
+    "classification": _draw_classifier,
+    "regression": draw_regression,
+}
 """What there is to see of a run beside its curves, by the name of its task."""
 
 
@@ -50,7 +54,7 @@ def draw_training(history: Sequence[dict[str, Any]], path: Path) -> Path:
     `history` is a run's: rows with an `epoch`, and others, which are left out.
     """
     rows = [row for row in history if "epoch" in row]
-    names = [name for name in ("loss", "accuracy") if name in rows[0]]
+    names = [name for name in ("loss", "accuracy", "deviation_percent") if name in rows[0]]
     with picture(path, width=3.8 * len(names), height=3.0) as figure:
         axes = np.atleast_1d(figure.subplots(1, len(names)))
         for axis, name in zip(axes, names, strict=True):

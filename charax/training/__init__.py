@@ -6,7 +6,9 @@ from charax.training.devices import Devices
 from charax.training.export import Trained, load_model, save_model
 from charax.training.loop import Fitted, fit
 from charax.training.naming import name_arrays
+from charax.training.pde import PdeSettings
 from charax.training.progress import AbstractProgress, Lines, Live, Silent, make_progress
+from charax.training.regression import RegressionMethod, RegressionTask
 from charax.training.run import Run, evaluate, is_finished, load_run, load_settings, name_run, predict, resume, train
 from charax.training.settings import LoopSettings, OptimiserSettings, SolverSettings, from_json, to_json
 from charax.training.stopping import Diverged, Interrupted
@@ -26,8 +28,11 @@ __all__ = [
     "Live",
     "LoopSettings",
     "OptimiserSettings",
+    "PdeSettings",
     "Predictions",
     "Problem",
+    "RegressionMethod",
+    "RegressionTask",
     "Run",
     "Settings",
     "Silent",

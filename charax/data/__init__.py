@@ -7,26 +7,42 @@ from charax.data.errors import DataError
 from charax.data.fetching import fetch
 from charax.data.inputs import read_inputs
 from charax.data.loading import load_dataset
+from charax.data.series import (
+    HIDDEN,
+    Observations,
+    SeriesColumns,
+    SeriesData,
+    load_series,
+    read_asked,
+    sample_hidden,
+)
 from charax.data.solutions import BOXES, Samples, SolutionData, load_solution, read_points, sample_problem
 from charax.data.splitting import stratified_split
 
 __all__ = [
     "BOXES",
     "DATASETS",
+    "HIDDEN",
     "Augment",
     "DataError",
     "Dataset",
     "Normalisation",
+    "Observations",
     "Samples",
+    "SeriesColumns",
+    "SeriesData",
     "SolutionData",
     "Source",
     "Split",
     "augment_batch",
     "fetch",
     "load_dataset",
+    "load_series",
     "load_solution",
+    "read_asked",
     "read_inputs",
     "read_points",
+    "sample_hidden",
     "sample_problem",
     "stratified_split",
 ]

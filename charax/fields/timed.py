@@ -1,5 +1,6 @@
 """Walks of different lengths in one solve."""
 
+import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -26,6 +27,8 @@ class Timed(AbstractField):
     """
 
     field: AbstractField
+    shows_time: bool = eqx.field(static=True, default=True)
+    """Without it the field's context is (others) alone: what happens does not depend on when."""
 
     def __check_init__(self):
         if "s" in self.field.reads:
@@ -47,5 +50,7 @@ class Timed(AbstractField):
     ) -> tuple[Float[Array, "batch k"] | None, Float[Array, "batch *derivative"]]:
         assert z.context is not None
         end = z.context[:, :1]
-        dx, du = self.field(s, x, u, Condition(z.u0, jnp.concatenate([s * end, z.context[:, 1:]], axis=1)))
+        others = z.context[:, 1:]
+        shown = jnp.concatenate([s * end, others], axis=1) if self.shows_time else others
+        dx, du = self.field(s, x, u, Condition(z.u0, shown))
         return None if dx is None else end * dx, end.reshape(-1, *(1,) * (du.ndim - 1)) * du

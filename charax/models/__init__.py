@@ -3,6 +3,7 @@
 from charax.models.architecture import AbstractArchitecture
 from charax.models.classifier import Classifier
 from charax.models.equation_regressor import EquationRegressor, Part
+from charax.models.forecaster import Forecast, Forecaster, ForecasterDesign, ForecastMethod
 from charax.models.images import ImageArchitecture
 from charax.models.lift import AbstractLift, Identity, InputLayer, PositionVelocity, ZeroAugment
 from charax.models.methods import METHOD_NAMES, Method, neural_ode, parse_method
@@ -24,6 +25,10 @@ __all__ = [
     "Design",
     "Direction",
     "EquationRegressor",
+    "Forecast",
+    "ForecastMethod",
+    "Forecaster",
+    "ForecasterDesign",
     "Identity",
     "ImageArchitecture",
     "InputLayer",

@@ -1,6 +1,8 @@
 """One function per picture, one style for all."""
 
-from charax.plots.learned_pde import draw_equation, draw_regression, draw_solution, tabulate_equation
+from charax.plots.deviations import draw_deviations
+from charax.plots.forecast import draw_forecasts, draw_intervals
+from charax.plots.learned_pde import draw_equation, draw_regression, draw_solution
 from charax.plots.pde import draw_problem
 from charax.plots.propositions import (
     draw_characteristics,
@@ -18,10 +20,13 @@ __all__ = [
     "EXACT",
     "NODE",
     "draw_characteristics",
+    "draw_deviations",
     "draw_dynamics",
     "draw_equation",
+    "draw_forecasts",
     "draw_homeomorphisms",
     "draw_intersecting",
+    "draw_intervals",
     "draw_learned_characteristics",
     "draw_log_density",
     "draw_problem",
@@ -32,5 +37,4 @@ __all__ = [
     "draw_training",
     "follow_characteristics",
     "picture",
-    "tabulate_equation",
 ]

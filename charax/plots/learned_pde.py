@@ -5,7 +5,7 @@ from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from charax.data import BOXES
 from charax.models import AbstractRegressor, EquationRegressor
@@ -80,7 +80,7 @@ def draw_solution(task: RegressionTask, model: AbstractRegressor, known: Abstrac
 
 def draw_equation(task: RegressionTask, model: EquationRegressor, known: AbstractProblem | None, path: Path) -> Path:
     """The learned velocity and source over u, at the middle of the data, beside the true ones if they are known."""
-    u, learned, truth = tabulate_equation(task, model, known)
+    u, learned, truth = task.tabulate_equation(model, known)
     with picture(path, width=7.2, height=3.0) as figure:
         for axis, name in zip(figure.subplots(1, 2), ("velocity", "source"), strict=True):
             if truth is not None:
@@ -93,19 +93,6 @@ def draw_equation(task: RegressionTask, model: EquationRegressor, known: Abstrac
                 half = 0.5 * np.ptp(learned["velocity"])  # what is nearly nothing should look so
                 axis.set_ylim(-half, half)
     return path
-
-
-def tabulate_equation(
-    task: RegressionTask, model: EquationRegressor, known: AbstractProblem | None, points: int = 101
-) -> tuple[Float[np.ndarray, "points"], dict[str, np.ndarray], dict[str, np.ndarray] | None]:
-    """u over the range of the data, and the learned and the true coefficients there."""
-    place, time = ((low + high) / 2 for low, high in zip(task.lower, task.upper, strict=True))
-    u = np.linspace(*task.value_range, points, dtype=np.float32)
-    x, t = jnp.full((points, 1), place), jnp.full(points, time)
-    column = lambda values: np.asarray(values).reshape(points)
-    both = lambda it, u: {"velocity": column(it.velocity(x, t, u)), "source": column(it.source(x, t, u))}
-    truth = None if known is None else both(known, jnp.asarray(u))
-    return u, both(model, jnp.asarray(u)[:, None]), truth
 
 
 def _exact(known: AbstractProblem, grid: np.ndarray) -> np.ndarray:

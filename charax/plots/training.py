@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from charax.models import Classifier
+from charax.plots.forecast import draw_forecasts
 from charax.plots.learned_pde import draw_regression
 from charax.plots.style import C_NODE, NODE, picture
 from charax.solve import Solver
@@ -44,6 +45,7 @@ def _draw_classifier(run: Run, problem: Problem) -> list[Path]:
 _DRAWN_BY_TASK: dict[str, Callable[[Run, Problem], list[Path]]] = {
     "classification": _draw_classifier,
     "regression": draw_regression,
+    "forecast": draw_forecasts,
 }
 """What there is to see of a run beside its curves, by the name of its task."""
 

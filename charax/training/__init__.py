@@ -4,6 +4,8 @@ from charax.training.classification import ClassificationTask
 from charax.training.classify import ClassifySettings
 from charax.training.devices import Devices
 from charax.training.export import Trained, load_model, save_model
+from charax.training.forecast import ForecastSettings
+from charax.training.forecasting import ForecastTask
 from charax.training.loop import Fitted, fit
 from charax.training.naming import name_arrays
 from charax.training.pde import PdeSettings
@@ -23,6 +25,8 @@ __all__ = [
     "Devices",
     "Diverged",
     "Fitted",
+    "ForecastSettings",
+    "ForecastTask",
     "Interrupted",
     "Lines",
     "Live",

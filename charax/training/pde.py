@@ -12,8 +12,8 @@ from charax.training.regression import RegressionMethod, RegressionTask
 from charax.training.settings import LoopSettings, OptimiserSettings, SolverSettings
 from charax.training.task import Problem
 
-_PASSES = 50
-"""Times that all the data are seen in one epoch: there are few of them, and an epoch ends with a checkpoint."""
+_STEPS = 50
+"""Steps of an epoch, at least: data are few, and every epoch ends with a checkpoint, so they are gone through often."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class PdeSettings:
     """Let `predict` answer outside of the range of the data."""
     solver: SolverSettings = field(default_factory=SolverSettings)
     optimiser: OptimiserSettings = field(
-        default_factory=lambda: OptimiserSettings(learning_rate=1e-2, weight_decay=0.0)
+        default_factory=lambda: OptimiserSettings(learning_rate=5e-3, weight_decay=0.0)
     )
     loop: LoopSettings = field(default_factory=lambda: LoopSettings(epochs=50, batch_size=160))
 
@@ -71,7 +71,7 @@ class PdeSettings:
             source_reads=self.source_reads,
             extrapolate=self.extrapolate,
         )
-        rows = np.tile(np.arange(len(data.train.t)), _PASSES)
+        rows = np.tile(np.arange(len(data.train.t)), -(-_STEPS * self.loop.batch_size // len(data.train.t)))
         return Problem(task, data.train.take(rows), data.validation, data.test)
 
     def located(self) -> "PdeSettings":

@@ -11,12 +11,14 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from charax.data import DataError, Samples, SolutionData, read_points
 from charax.models import AbstractRegressor, EquationRegressor, Part, PathRegressor, Scaling, TimeRegressor
 from charax.models.regressor import DEFAULT_SOLVER
+from charax.pde import AbstractProblem
 from charax.solve import Solver
 from charax.training.stored_solver import solver_from_json, solver_to_json
 from charax.training.task import AbstractTask, Predictions
 
 RegressionMethod = Literal["c-node", "node", "node-fair", "equation"]
-_LOST = 0.1
+Coefficients = dict[Literal["velocity", "source"], Float[np.ndarray, "points"]]
+_LOST = 0.9
 """The share of points without a foot point from which on a step is not made."""
 
 
@@ -163,6 +165,17 @@ class RegressionTask(AbstractTask):
             for pieces in zip(*parts, strict=True)
         )
         return u, found
+
+    def tabulate_equation(
+        self, model: eqx.Module, known: AbstractProblem | None = None, *, points: int = 101
+    ) -> tuple[Float[np.ndarray, "points"], Coefficients, Coefficients | None]:
+        """The learned velocity and source over the u of the data, in the middle of x and t; and the true ones."""
+        place, time = ((low + high) / 2 for low, high in zip(self.lower, self.upper, strict=True))
+        u = np.linspace(*self.value_range, points, dtype=np.float32)
+        x, t = jnp.full((points, 1), place), jnp.full(points, time)
+        column = lambda values: np.asarray(values).reshape(points)
+        both = lambda it, u: {"velocity": column(it.velocity(x, t, u)), "source": column(it.source(x, t, u))}
+        return u, both(model, jnp.asarray(u)[:, None]), None if known is None else both(known, jnp.asarray(u))
 
     def _check_range(self, points: np.ndarray, row) -> None:
         slack = 1e-6 * (np.asarray(self.upper) - self.lower)

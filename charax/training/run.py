@@ -14,13 +14,14 @@ from charax.training.classify import ClassifySettings
 from charax.training.devices import Devices
 from charax.training.evaluation import make_evaluation
 from charax.training.export import Trained, load_model, save_model
+from charax.training.forecast import ForecastSettings
 from charax.training.loop import fit
 from charax.training.pde import PdeSettings
 from charax.training.progress import AbstractProgress
 from charax.training.settings import from_json, to_json
 from charax.training.task import Predictions, Problem, Settings
 
-KINDS: dict[str, type[Settings]] = {"classify": ClassifySettings, "pde": PdeSettings}
+KINDS: dict[str, type[Settings]] = {"classify": ClassifySettings, "pde": PdeSettings, "forecast": ForecastSettings}
 """What can be trained, by the word after `charax train`."""
 
 

@@ -23,7 +23,7 @@ def reproduce_pde(
     Args:
         budget: smoke: the paper's problem, one seed, a minute. cpu: four problems, five seeds. paper: the same, longer.
         problem: Only these problems.
-        method: Only these methods.
+        method: Only these methods; equation is the structured form, on Burgers' equation.
         seeds: Seeds per row, instead of the budget's.
         output: Folder of the runs, the table and the pictures; by default runs/pde-BUDGET.
     """
@@ -38,7 +38,8 @@ def reproduce_pde(
         draw_run(one.runs[0], one.runs[0].settings.prepare())
     if result.equation is not None:
         draw_run(result.equation.run, result.equation.run.settings.prepare())
-    draw_deviations(answer["rows"], folder / "deviations.png")
+    if answer["rows"]:
+        draw_deviations(answer["rows"], folder / "deviations.png")
     table = Table("problem", "method", title=f"Learned PDEs, budget {budget}: mean relative deviation in %")
     for column in ("deviation", "in the paper", "later times", "parameters", "seconds a run"):
         table.add_column(column, justify="right")

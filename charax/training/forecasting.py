@@ -34,7 +34,7 @@ class ForecastTask(AbstractTask):
     solver: Solver
     scaling: Scaling = eqx.field(static=True)
     typical: float = eqx.field(static=True)
-    """The mean size of the values that were learned from."""
+    """The mean size of the values that were learned from, in two digits, so that programs are shared."""
     columns: SeriesColumns = eqx.field(static=True)
 
     @property
@@ -58,7 +58,7 @@ class ForecastTask(AbstractTask):
             design=design,
             solver=default_solver() if solver is None else solver,
             scaling=Scaling.of(context, t, np.concatenate([start, value])),
-            typical=float(np.linalg.norm(value, axis=1).mean()) or 1.0,
+            typical=float(f"{np.linalg.norm(value, axis=1).mean():.1e}") or 1.0,
             columns=data.columns,
         )
 

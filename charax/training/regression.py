@@ -40,7 +40,7 @@ class RegressionTask(AbstractTask):
     solver: Solver
     scaling: Scaling = eqx.field(static=True)
     typical: float = eqx.field(static=True)
-    """The mean size of the values that were learned from."""
+    """The mean size of the values that were learned from, in two digits, so that programs are shared."""
     lower: tuple[float, ...] = eqx.field(static=True)
     """The least of each place and of the time that was learned from."""
     upper: tuple[float, ...] = eqx.field(static=True)
@@ -84,7 +84,7 @@ class RegressionTask(AbstractTask):
             width=width,
             solver=DEFAULT_SOLVER if solver is None else solver,
             scaling=Scaling.of(*seen),
-            typical=float(np.linalg.norm(seen.u, axis=1).mean()) or 1.0,
+            typical=float(f"{np.linalg.norm(seen.u, axis=1).mean():.1e}") or 1.0,
             lower=tuple(map(float, points.min(axis=0))),
             upper=tuple(map(float, points.max(axis=0))),
             value_range=(float(seen.u[:, 0].min()), float(seen.u[:, 0].max())),

@@ -23,8 +23,8 @@ def write(path, text):
 
 def test_every_built_in_problem_is_sampled_before_its_crossing():
     assert set(BOXES) == set(PROBLEMS)
-    for name in ("burgers-sine", "burgers-2d", "traffic"):
-        assert np.isfinite(sample_problem(name, 500, seed=[0]).u).all()
+    for name in ("burgers-sine", "burgers-2d"):
+        assert np.isfinite(sample_problem(name, 20, seed=[0]).u).all()
 
 
 def test_parts_of_a_built_in_problem_are_disjoint_and_depend_on_the_seed():

@@ -77,6 +77,7 @@ def test_baseline_of_the_paper_starts_at_zero_and_the_fair_one_need_not():
     assert float(jnp.abs(build(True)(X, 0 * T).u).min()) > 0.1
 
 
+@pytest.mark.slow
 def test_two_dimensions_and_two_values_have_their_shapes():
     model = PathRegressor.build(Scaling.none(2, 2), width=4, key=jax.random.key(0))
     assert model(jnp.ones((3, 2)), jnp.ones(3)).u.shape == (3, 2)

@@ -127,7 +127,7 @@ class EquationRegressor(AbstractRegressor):
         )
         solution = _walk((self.initial_network, self.field), foot, time, solver)
         u, foot = self.scaling.value_back(solution.u), self.scaling.place_back(foot)
-        return Regressed(u, foot, found & good_rows(solution), solution)
+        return Regressed(u, foot, jnp.ones_like(t), found & good_rows(solution), solution)
 
     def velocity(
         self, x: Float[Array, "batch d"], t: Float[Array, "batch"], u: Float[Array, "batch n"]

@@ -121,8 +121,15 @@ class PathRegressor(AbstractRegressor):
         # The parameter s runs until t(s) = t, and the direction stays what it is on the way.
         context = jnp.concatenate([time / direction.dt, direction.dx, direction.dt], axis=1)
         solution = (solver or DEFAULT_SOLVER).solve(field, u0, x0=start, context=context)
+        spread = self._spread(foot, time)
         u, foot = self.scaling.value_back(solution.u), self.scaling.place_back(foot)
-        return Regressed(u, foot, found & good_rows(solution), solution)
+        return Regressed(u, foot, spread, found & good_rows(solution), solution)
+
+    def _spread(self, foot: Float[Array, "points d"], time: Float[Array, "points 1"]) -> Float[Array, "points"]:
+        end = lambda foot: foot + time * self.velocity.direction(self.initial(foot), foot).slope
+        along = lambda unit: jax.jvp(end, (foot,), (jnp.broadcast_to(unit, foot.shape),))[1]
+        columns = jnp.stack([along(unit) for unit in jnp.eye(foot.shape[1], dtype=foot.dtype)], axis=-1)
+        return columns[:, 0, 0] if foot.shape[1] == 1 else jnp.linalg.det(columns)
 
     def paths(self, starts: Float[Array, "starts d"], times: Float[Array, "times"]) -> Float[Array, "times starts d"]:
         """Straight lines, each in its own direction."""

@@ -20,6 +20,8 @@ class Regressed(eqx.Module):
     u: Float[Array, "points n"]
     foot: Float[Array, "points d"]
     """Where the walk to the point started at t = 0."""
+    spread: Float[Array, "points"]
+    """det ∂x/∂ξ: how far apart neighbouring paths are, beside where they started. At 0 they cross."""
     found: Bool[Array, "points"]
     """False where the root finder found no foot point or the walk failed: u means nothing there."""
     solution: Solution
@@ -94,7 +96,7 @@ class TimeRegressor(AbstractRegressor):
         start = nothing if self.initial is None else self.initial(place)
         context = jnp.concatenate([time, place], axis=1)
         solution = (solver or DEFAULT_SOLVER).solve(self.field, start, context=context)
-        return Regressed(self.scaling.value_back(solution.u), x, good_rows(solution), solution)
+        return Regressed(self.scaling.value_back(solution.u), x, jnp.ones_like(t), good_rows(solution), solution)
 
     def paths(self, starts: Float[Array, "starts d"], times: Float[Array, "times"]) -> Float[Array, "times starts d"]:
         """It stays where it is."""

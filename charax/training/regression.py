@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
@@ -18,6 +19,8 @@ from charax.training.task import AbstractTask, Predictions
 
 RegressionMethod = Literal["c-node", "node", "node-fair", "equation"]
 Coefficients = dict[Literal["velocity", "source"], Float[np.ndarray, "points"]]
+_APART = 0.25
+"""How close neighbouring paths may come, beside where they started, before it costs."""
 _LOST = 0.9
 """The share of points without a foot point from which on a step is not made."""
 
@@ -113,7 +116,10 @@ class RegressionTask(AbstractTask):
         # A path that was not found has nothing to say; the others go on learning without it.
         error = jnp.where(out.found, self._squared(out.u, batch.u), 0)
         lost = 1 - out.found.mean()
-        return error.sum() / jnp.maximum(out.found.sum(), 1), {"failed": (lost > _LOST).astype(float), "lost": lost}
+        # Paths that cross leave places that have several values or none: they are kept apart.
+        crossing = jnp.mean(jnp.square(jax.nn.relu(_APART - out.spread)))
+        loss = error.sum() / jnp.maximum(out.found.sum(), 1) + crossing
+        return loss, {"failed": (lost > _LOST).astype(float), "lost": lost}
 
     def measure(self, model: eqx.Module, batch: Samples) -> dict[str, Float[Array, "batch"]]:
         out = model(batch.x, batch.t, solver=self.solver)  # pyright: ignore[reportCallIssue]

@@ -133,9 +133,9 @@ def load_series(
         cuts = np.split(np.arange(len(later)), [len(later) - tests - chosen, len(later) - tests])
         for part, cut in zip(parts, cuts, strict=True):
             part.append(whole.take(cut))
-    joined = [Observations(*map(np.concatenate, zip(*part, strict=True))) for part in parts]
+    train, validation, test = (Observations(*map(np.concatenate, zip(*part, strict=True))) for part in parts)
     origins = tuple(float(numbers[rows[0], 0]) for rows in groups.values())
-    return SeriesData(Path(name).stem, *joined, columns, tuple(groups), origins)
+    return SeriesData(Path(name).stem, train, validation, test, columns, tuple(groups), origins)
 
 
 class Asked(NamedTuple):

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
+from matplotlib.ticker import NullFormatter, ScalarFormatter
 
 from charax.data import Observations
 from charax.plots.style import C_NODE, EXACT, NODE, picture
@@ -71,8 +71,8 @@ def draw_intervals(rows: Sequence[dict[str, Any]], path: Path) -> Path:
                 axis.plot(middle, paper, "--", color=colours[method], linewidth=1.2, label=f"{method} in the paper")
         axis.axhline(rows[0]["deviation_percent_floor"], color=EXACT, linewidth=1, linestyle=":", label="floor")
         axis.set_yscale("log")
-        axis.yaxis.set_major_formatter(mpl.ticker.ScalarFormatter())
-        axis.yaxis.set_minor_formatter(mpl.ticker.NullFormatter())
+        axis.yaxis.set_major_formatter(ScalarFormatter())
+        axis.yaxis.set_minor_formatter(NullFormatter())
         axis.set_yticks([15, 20, 30, 50, 100, 200])
         axis.set(xlabel="t", ylabel="mean relative deviation, %")
         axis.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")

@@ -123,8 +123,8 @@ class ForecastTask(AbstractTask):
         rows = np.arange(-(-count // batch_size) * batch_size) % count
         parts = []
         for part in rows.reshape(-1, batch_size):
-            chosen = asked.take(part)
-            parts.append(_forecast(model, *map(jnp.asarray, (chosen.start, chosen.t, chosen.context)), self.solver))
+            start, t, context, _, _ = asked.take(part)
+            parts.append(_forecast(model, jnp.asarray(start), jnp.asarray(t), jnp.asarray(context), self.solver))
         mean, lower, upper = (
             np.concatenate([np.asarray(piece) for piece in pieces])[:count] for pieces in zip(*parts, strict=True)
         )

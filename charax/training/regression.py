@@ -18,7 +18,7 @@ from charax.training.stored_solver import solver_from_json, solver_to_json
 from charax.training.task import AbstractTask, Predictions
 
 RegressionMethod = Literal["c-node", "node", "node-fair", "equation"]
-Coefficients = dict[Literal["velocity", "source"], Float[np.ndarray, "points"]]
+Coefficients = dict[str, Float[np.ndarray, "points"]]
 _APART = 0.25
 """How close neighbouring paths may come, beside where they started, before it costs."""
 _LOST = 0.9
@@ -175,7 +175,7 @@ class RegressionTask(AbstractTask):
     def tabulate_equation(
         self, model: eqx.Module, known: AbstractProblem | None = None, *, points: int = 101
     ) -> tuple[Float[np.ndarray, "points"], Coefficients, Coefficients | None]:
-        """The learned velocity and source over the u of the data, in the middle of x and t; and the true ones."""
+        """The learned `velocity` and `source` over the u of the data, in the middle of x and t; and the true ones."""
         place, time = ((low + high) / 2 for low, high in zip(self.lower, self.upper, strict=True))
         u = np.linspace(*self.value_range, points, dtype=np.float32)
         x, t = jnp.full((points, 1), place), jnp.full(points, time)

@@ -65,9 +65,10 @@ def draw_training(history: Sequence[dict[str, Any]], path: Path) -> Path:
                 marker = "o" if len(rows) == 1 else None
                 axis.plot([row["epoch"] for row in rows], values, color=colour, label=label, marker=marker)
             axis.set_xlabel("epoch")
-            axis.set_ylabel(name)
+            axis.set_ylabel(name.replace("_percent", ", %"))
             axis.xaxis.get_major_locator().set_params(integer=True)
-            if name == "loss":
+            # A likelihood may be negative.
+            if name == "loss" and min(row[key] or 1 for row in rows for key in ("loss", "validation_loss")) > 0:
                 axis.set_yscale("log")
         axes[-1].legend()
     return path

@@ -1,19 +1,23 @@
 """How long known PDEs take at many points, float64: `python -m benchmarks.pde_points [POINTS] [PROBLEM …]`.
 
 Prints one JSON line: for each problem the seconds of a call after compilation, of the first call with compilation, and
-the largest error against the closed form; and the peak memory of the process.
+the largest error against the closed form; and the peak memory of the process. For all problems it is also written to
+docs/results/pde-points.json.
 """
 
 import json
 import resource
 import sys
 import time
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from charax.pde import PROBLEMS, solve
+
+OUTPUT = Path(__file__).parents[1] / "docs" / "results" / "pde-points.json"
 
 UNTIL = {"burgers-ramp": 0.9, "burgers-sine": 0.9, "burgers-gaussian": 1.4, "burgers-tracer": 1.4, "traffic": 1.2}
 
@@ -41,7 +45,10 @@ def main() -> None:
     points = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
     rows = [measure(name, points) for name in sys.argv[2:] or PROBLEMS]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps({"points": points, "peak_megabytes": round(peak), "rows": rows}))
+    answer = {"points": points, "peak_megabytes": round(peak), "rows": rows}
+    print(json.dumps(answer))
+    if len(sys.argv) <= 2:
+        OUTPUT.write_text(json.dumps(answer, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -8,10 +8,26 @@ from pathlib import Path
 import tyro
 from rich.console import Console
 
-from charax.cli import catalogue, reproduce, reproduce_flows, training  # the commands register themselves
+from charax.cli import (
+    catalogue,
+    reproduce,
+    reproduce_flows,
+    reproduce_pde,
+    reproduce_timeseries,
+    training,
+)  # the commands register themselves
 from charax.cli.app import app
 
-__all__ = ["app", "catalogue", "main", "reproduce", "reproduce_flows", "training"]
+__all__ = [
+    "app",
+    "catalogue",
+    "main",
+    "reproduce",
+    "reproduce_flows",
+    "reproduce_pde",
+    "reproduce_timeseries",
+    "training",
+]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

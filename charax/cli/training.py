@@ -7,7 +7,7 @@ import tyro
 from rich.table import Table
 
 from charax.cli.app import Json, Positional, app, number_table, tell, train
-from charax.training import ClassifySettings, DensitySettings, Run, Settings
+from charax.training import ClassifySettings, DensitySettings, ForecastSettings, PdeSettings, Run, Settings
 
 _SHOWN = 8
 """Rows and columns of predictions that are printed; the file has all of them."""
@@ -31,6 +31,32 @@ def train_density(
     settings: DensitySettings, *, name: str | None = None, output: Path = Path("runs"), as_json: Json = False
 ) -> None:
     """Train a continuous normalizing flow on points, rows of numbers or images.
+
+    Args:
+        name: Name of the run; by default made from the data and the method.
+        output: Folder in which the run's own folder is made.
+    """
+    _train(settings, name, output, as_json=as_json)
+
+
+@train.command(name="pde")
+def train_pde(
+    settings: PdeSettings, *, name: str | None = None, output: Path = Path("runs"), as_json: Json = False
+) -> None:
+    """Learn a PDE from samples of its solution: a built-in problem, or your own file.
+
+    Args:
+        name: Name of the run; by default made from the data and the method.
+        output: Folder in which the run's own folder is made.
+    """
+    _train(settings, name, output, as_json=as_json)
+
+
+@train.command(name="forecast")
+def train_forecast(
+    settings: ForecastSettings, *, name: str | None = None, output: Path = Path("runs"), as_json: Json = False
+) -> None:
+    """Learn to forecast time series: the paper's, or your own file of series, times and values.
 
     Args:
         name: Name of the run; by default made from the data and the method.

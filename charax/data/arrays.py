@@ -14,7 +14,7 @@ from charax.data.labels import check_labels
 
 def read_labelled_arrays(path: Path) -> Raw:
     """`x`: `[n, features]`, `[n, height, width]` or NHWC. `y`: class indices from 0 on without gaps, or names."""
-    arrays = _read_npz(path, ("x", "y"))
+    arrays = read_npz(path, ("x", "y"))
     x, y = check_inputs(path, arrays["x"]), arrays["y"]
     if y.shape != x.shape[:1]:
         raise DataError(f"{path} has y of shape {y.shape} where x has {len(x)} samples: give one label a sample")
@@ -37,7 +37,7 @@ def read_labelled_arrays(path: Path) -> Raw:
 
 def read_arrays(path: Path) -> Shaped[np.ndarray, "n *shape"]:
     """`x` alone."""
-    return check_inputs(path, _read_npz(path, ("x",))["x"])
+    return check_inputs(path, read_npz(path, ("x",))["x"])
 
 
 def check_inputs(path: Path, x: np.ndarray) -> Shaped[np.ndarray, "n *shape"]:
@@ -64,12 +64,14 @@ def _white(x: np.ndarray) -> float | None:
     return 1.0 if x.dtype.kind == "f" and x.min() >= 0 and x.max() <= 1 else None
 
 
-def _read_npz(path: Path, names: tuple[str, ...]) -> dict[str, np.ndarray]:
+def read_npz(path: Path, names: tuple[str, ...] | None = None) -> dict[str, np.ndarray]:
+    """The named arrays of an archive, or all; one that is not there, or is not sound, is a `DataError`."""
     if not zipfile.is_zipfile(path):
         raise DataError(f"{path} is not an .npz archive, or is truncated: save it again with numpy.savez")
     try:
         # A pickle can run any code when it is loaded, so arrays of objects are refused.
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            names = tuple(archive.files) if names is None else names
             missing = [name for name in names if name not in archive.files]
             if missing:
                 raise DataError(f"{path} has no array {missing[0]!r}; it has {', '.join(archive.files) or 'none'}")

@@ -15,6 +15,8 @@ from charax.training import (
     AbstractProgress,
     ClassifySettings,
     DensitySettings,
+    ForecastSettings,
+    PdeSettings,
     Run,
     is_finished,
     load_run,
@@ -33,13 +35,13 @@ class Compared(NamedTuple):
     def row(self, metric: str = "accuracy") -> dict[str, Any]:
         """Mean and spread of a metric over the seeds; the spread of one seed is not known."""
         summaries = [run.summary() for run in self.runs]
-        values = [summary[metric] for summary in summaries]
+        mean, sd = spread([summary[metric] for summary in summaries])
         return {
             "dataset": self.dataset,
             "method": self.method,
             "parameters": summaries[0]["parameters"],
-            f"{metric}_mean": statistics.mean(values),
-            f"{metric}_sd": statistics.stdev(values) if len(values) > 1 else None,
+            f"{metric}_mean": mean,
+            f"{metric}_sd": sd,
             "nfe": statistics.mean(summary["nfe"] for summary in summaries),
             "seconds": sum(summary["seconds"] for summary in summaries),
         }
@@ -53,21 +55,34 @@ def compare(
     progress: AbstractProgress,
 ) -> list[Compared]:
     """Train each of `settings` with seeds 0, 1, …; runs that are in the folder already are not made again."""
-    compared: list[Compared] = []
-    for one in settings:
-        runs: list[Run] = []
-        for seed in range(seeds):
-            run = folder / f"{one.label}-seed{seed}"
-            progress.say(f"{one.label}, seed {seed}")
-            if is_finished(run):
-                runs.append(load_run(run))
-            elif (run / "config.json").exists():
-                runs.append(resume(run, progress=progress))
-            else:
-                seeded = replace(one, loop=replace(one.loop, seed=seed))
-                runs.append(train(seeded, run, progress=progress))
-        compared.append(Compared(one.data, one.method, runs))
-    return compared
+    return [
+        Compared(one.data, one.method, train_seeds(one, seeds=seeds, folder=folder, progress=progress))
+        for one in settings
+    ]
+
+
+Seeded = ClassifySettings | DensitySettings | ForecastSettings | PdeSettings
+
+
+def train_seeds(settings: Seeded, *, seeds: int, folder: Path, progress: AbstractProgress) -> list[Run]:
+    """A run for each of the seeds 0, 1, …; those that are in the folder already are not made again."""
+    runs: list[Run] = []
+    for seed in range(seeds):
+        run = folder / f"{settings.label}-seed{seed}"
+        progress.say(f"{settings.label}, seed {seed}")
+        if is_finished(run):
+            runs.append(load_run(run))
+        elif (run / "config.json").exists():
+            runs.append(resume(run, progress=progress))
+        else:
+            seeded = replace(settings, loop=replace(settings.loop, seed=seed))
+            runs.append(train(seeded, run, progress=progress))
+    return runs
+
+
+def spread(values: Sequence[float]) -> tuple[float, float | None]:
+    """Mean and standard deviation; that of one value is not known."""
+    return statistics.mean(values), statistics.stdev(values) if len(values) > 1 else None
 
 
 def match_width(settings: ClassifySettings, shape: tuple[int, ...], classes: int, *, target: int) -> ClassifySettings:

@@ -8,6 +8,7 @@ from charax.fields.plain import PlainField
 from charax.fields.reading import Condition, Read, Scalar
 from charax.fields.second_order import SecondOrderField
 from charax.fields.structured_jacobian import MixedPartialJacobian, PotentialJacobian
+from charax.fields.timed import Timed
 from charax.fields.velocity import AbstractVelocity, FunctionVelocity, NetworkVelocity
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Scalar",
     "SecondOrderField",
     "SeparateJacobian",
+    "Timed",
     "balance_residual",
     "check_flow_field",
 ]

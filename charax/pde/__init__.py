@@ -1,21 +1,13 @@
 """The method of characteristics for known first-order quasi-linear PDEs: problems, solver, shock time."""
 
+from charax.pde.conservation import Burgers, PaperProblem, PlaneBurgers, TracerBurgers, Traffic
 from charax.pde.curves import Curves, characteristics
 from charax.pde.points import Branches, FootPointError, MultivaluedError, solve
 from charax.pde.problem import AbstractProblem, Problem
-from charax.pde.problems import (
-    PROBLEMS,
-    Advection,
-    Burgers,
-    PaperProblem,
-    PlaneBurgers,
-    Rotation,
-    TracerBurgers,
-    Traffic,
-    VariableAdvection,
-)
+from charax.pde.problems import PROBLEMS
 from charax.pde.profiles import AbstractProfile, Gaussian, Ramp, Sine
 from charax.pde.shock import shock_time
+from charax.pde.transport import Advection, Rotation, VariableAdvection
 
 __all__ = [
     "PROBLEMS",

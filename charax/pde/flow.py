@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
@@ -14,8 +15,6 @@ from charax.fields import AbstractField, Condition, Read, Scalar
 from charax.pde.problem import AbstractProblem
 from charax.solve import Solver
 from charax.solve.checks import is_concrete
-
-_READS: frozenset[Read] = frozenset({"s", "x", "u", "context"})
 
 
 def default_solver(dtype: jnp.dtype) -> Solver:
@@ -45,10 +44,18 @@ def _per_sample(t: Float[Array, "batch"], like: Array) -> Array:
     return t.reshape(-1, *(1,) * (like.ndim - 1))
 
 
+Rates = Callable[[AbstractProblem, Array, Array, Array], tuple[Array, Array]]
+"""dx/dt and the rate of the state, from a problem, places, times and states."""
+
+
 class Flow(AbstractField):
-    """dx/ds = T·a and du/ds = T·c for s in [0, 1]: one solve takes every sample to its own time T, its context."""
+    """dx/ds = T·a and du/ds = T·c for s in [0, 1]: one solve takes every sample to its own time T, its context.
+
+    With `linearised` rates the state is a packed `Sensitivity`.
+    """
 
     problem: AbstractProblem
+    rates: Rates = eqx.field(static=True, default=_rates)
 
     @property
     def characteristic_dim(self) -> int:
@@ -56,15 +63,15 @@ class Flow(AbstractField):
 
     @property
     def reads(self) -> frozenset[Read]:
-        return _READS
+        return frozenset({"s", "x", "u", "context"})
 
     def __call__(
         self, s: Scalar, x: Float[Array, "batch k"] | None, u: Float[Array, "batch *state"], z: Condition
     ) -> tuple[Float[Array, "batch k"], Float[Array, "batch *state"]]:
         assert x is not None
         assert z.context is not None
-        a, c = _rates(self.problem, x, s * z.context, u)
-        return _per_sample(z.context, a) * a, _per_sample(z.context, c) * c
+        dx, du = self.rates(self.problem, x, s * z.context, u)
+        return _per_sample(z.context, dx) * dx, _per_sample(z.context, du) * du
 
 
 class Sensitivity(eqx.Module):
@@ -86,40 +93,23 @@ class Sensitivity(eqx.Module):
         return Sensitivity(u.reshape(batch, *value_shape), dx.reshape(batch, d, d), du.reshape(batch, *value_shape, d))
 
 
-class SensitivityFlow(AbstractField):
-    """The flow together with its linearisation: the state is a packed `Sensitivity`."""
+def linearised(problem: AbstractProblem, x: Array, t: Array, state: Array) -> tuple[Array, Array]:
+    """The rates of the flow together with those of its derivatives; the state is a packed `Sensitivity`."""
+    at = Sensitivity.unpack(state, value_shape(problem, x.dtype), problem.dim)
+    rates, linear = jax.linearize(lambda x, u: _rates(problem, x, t, u), x, at.u)
+    ddx, ddu = jax.vmap(linear, in_axes=-1, out_axes=-1)(at.dx, at.du)
+    return rates[0], Sensitivity(rates[1], ddx, ddu).pack()
 
-    problem: AbstractProblem
-    value_shape: tuple[int, ...] = eqx.field(static=True)
 
-    @property
-    def characteristic_dim(self) -> int:
-        return self.problem.dim
-
-    @property
-    def reads(self) -> frozenset[Read]:
-        return _READS
-
-    def start(self, foot: Float[Array, "batch d"]) -> Float[Array, "batch state"]:
-        """At t = 0, x is the foot point and u its initial value."""
-        directions = jnp.eye(self.problem.dim, dtype=foot.dtype)
-        derivative = lambda e: jax.jvp(self.problem.initial, (foot,), (jnp.broadcast_to(e, foot.shape),))[1]
-        return Sensitivity(
-            u=self.problem.initial(foot),
-            dx=jnp.broadcast_to(directions, (foot.shape[0], *directions.shape)),
-            du=jax.vmap(derivative, out_axes=-1)(directions),
-        ).pack()
-
-    def __call__(
-        self, s: Scalar, x: Float[Array, "batch k"] | None, u: Float[Array, "batch *state"], z: Condition
-    ) -> tuple[Float[Array, "batch k"], Float[Array, "batch *state"]]:
-        assert x is not None
-        assert z.context is not None
-        at = Sensitivity.unpack(u, self.value_shape, self.problem.dim)
-        end = z.context
-        rates, linear = jax.linearize(lambda x, u: _rates(self.problem, x, s * end, u), x, at.u)
-        ddx, ddu = jax.vmap(linear, in_axes=-1, out_axes=-1)(at.dx, at.du)
-        return end[:, None] * rates[0], end[:, None] * Sensitivity(rates[1], ddx, ddu).pack()
+def start_sensitivity(problem: AbstractProblem, foot: Float[Array, "batch d"]) -> Float[Array, "batch state"]:
+    """At t = 0, x is the foot point and u its initial value."""
+    directions = jnp.eye(problem.dim, dtype=foot.dtype)
+    derivative = lambda e: jax.jvp(problem.initial, (foot,), (jnp.broadcast_to(e, foot.shape),))[1]
+    return Sensitivity(
+        u=problem.initial(foot),
+        dx=jnp.broadcast_to(directions, (foot.shape[0], *directions.shape)),
+        du=jax.vmap(derivative, out_axes=-1)(directions),
+    ).pack()
 
 
 def value_shape(problem: AbstractProblem, dtype: jnp.dtype) -> tuple[int, ...]:
@@ -173,7 +163,7 @@ def _arrive_jvp(primals, tangents):
 def follow(foot: Array, t: Array, problem: AbstractProblem, solver: Solver) -> tuple[Sensitivity, Array, Array]:
     """The value and sensitivities, the place and the outcome at the end of one characteristic."""
     joint = dataclasses.replace(solver, per_sample=False)
-    flow = SensitivityFlow(problem, value_shape(problem, foot.dtype))
-    end = joint.solve(flow, flow.start(foot[None]), x0=foot[None], context=t[None])
+    start = start_sensitivity(problem, foot[None])
+    end = joint.solve(Flow(problem, linearised), start, x0=foot[None], context=t[None])
     assert end.x is not None
-    return Sensitivity.unpack(end.u, flow.value_shape, problem.dim), end.x[0], end.outcome
+    return Sensitivity.unpack(end.u, value_shape(problem, foot.dtype), problem.dim), end.x[0], end.outcome

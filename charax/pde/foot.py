@@ -11,10 +11,10 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from charax.pde.flow import Arrival, arrive
-from charax.pde.implicit import Settled, freeze
 from charax.pde.problem import AbstractProblem
 from charax.pde.table import Pieces, Table, determinant, nearest
 from charax.solve import Outcome, Solver
+from charax.solve.roots import Settled, freeze
 
 _MAX_STEPS = 32
 _CANDIDATES = 5

@@ -12,12 +12,12 @@ from jaxtyping import Array, Bool, Float, Int
 
 from charax.pde.flow import arrive, prepare, value_shape
 from charax.pde.foot import Found, Search, Verdict, default_root_finder
-from charax.pde.implicit import freeze
 from charax.pde.problem import AbstractProblem, cast
 from charax.pde.shock import shock_time
 from charax.pde.table import Pieces, grid, trace_table
 from charax.solve import Solver
 from charax.solve.checks import is_concrete
+from charax.solve.roots import freeze
 
 _CHUNK = 2048
 """Points solved at once. Memory is this times the feet of the table; more points come in turns."""

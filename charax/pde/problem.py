@@ -11,6 +11,11 @@ from jaxtyping import Array, Float
 
 Domain = tuple[tuple[float, float], ...]
 
+Row = Float[Array, "batch"]
+Place = Float[Array, "batch d"]
+Line = Float[Array, "batch 1"]
+Plane = Float[Array, "batch 2"]
+
 
 def as_domain(domain: Sequence) -> Domain:
     """One (lower, upper) for each space dimension; a single pair is one dimension."""
@@ -23,6 +28,11 @@ def as_domain(domain: Sequence) -> Domain:
     if not (np.isfinite(box).all() and (box[:, 0] < box[:, 1]).all()):
         raise ValueError(f"domain must have finite lower < upper in every dimension, got {domain}")
     return tuple((float(row[0]), float(row[1])) for row in box)
+
+
+def domain_field(*default: tuple[float, float]):
+    """A domain as the field of a problem, with a default."""
+    return eqx.field(default=default, static=True, converter=as_domain)
 
 
 class AbstractProblem(eqx.Module):

@@ -11,11 +11,11 @@ from jaxtyping import Array, Float
 
 from charax.fields import Scalar
 from charax.pde.flow import follow, prepare
-from charax.pde.implicit import Settled, freeze
 from charax.pde.problem import AbstractProblem, cast
 from charax.pde.table import determinant, feet_per_axis, grid, trace_table
 from charax.solve import Solver
 from charax.solve.checks import is_concrete
+from charax.solve.roots import Settled, freeze
 
 _ZOOMS = 3
 _SHARES = 16

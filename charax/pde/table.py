@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from charax.fields import Condition
-from charax.pde.flow import Sensitivity, SensitivityFlow, value_shape
+from charax.pde.flow import Flow, Sensitivity, linearised, start_sensitivity, value_shape
 from charax.pde.problem import AbstractProblem
 from charax.solve import Outcome, Solver
 
@@ -95,15 +95,15 @@ def determinant(spread: Float[Array, "*points d d"]) -> Float[Array, "*points"]:
 
 def trace_table(problem: AbstractProblem, feet: Float[Array, "feet d"], end: Float[Array, ""], solver: Solver) -> Table:
     """Follow characteristics from all feet to `end`; NaN from where one could not be followed."""
-    flow = SensitivityFlow(problem, value_shape(problem, feet.dtype))
+    flow, shape = Flow(problem, linearised), value_shape(problem, feet.dtype)
     fractions = jnp.linspace(0, 1, _TIMES, dtype=feet.dtype)
     ends = jnp.full(feet.shape[:1], end, feet.dtype)
-    walk = solver.solve(flow, flow.start(feet), x0=feet, context=ends, at=fractions)
+    walk = solver.solve(flow, start_sensitivity(problem, feet), x0=feet, context=ends, at=fractions)
     assert walk.characteristic is not None
     assert walk.trajectory is not None
     rates = jax.vmap(lambda s, x, u: flow(s, x, u, Condition(context=ends)))
     x_rate, state_rate = rates(fractions, walk.characteristic, walk.trajectory)
-    unpack = jax.vmap(lambda state: Sensitivity.unpack(state, flow.value_shape, problem.dim).dx)
+    unpack = jax.vmap(lambda state: Sensitivity.unpack(state, shape, problem.dim).dx)
     followed = (walk.outcome == Outcome.SUCCESS) | jnp.isfinite(walk.trajectory).all(axis=-1)
     clean = lambda path: jnp.where(followed.reshape(*followed.shape, *(1,) * (path.ndim - 2)), path, jnp.nan)
     return Table(

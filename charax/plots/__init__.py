@@ -1,5 +1,6 @@
 """One function per picture, one style for all."""
 
+from charax.plots.deviations import draw_deviations
 from charax.plots.flows import (
     density_on_grid,
     draw_density,
@@ -8,6 +9,8 @@ from charax.plots.flows import (
     draw_images,
     draw_samples,
 )
+from charax.plots.forecast import draw_forecasts, draw_intervals
+from charax.plots.learned_pde import draw_equation, draw_regression, draw_solution
 from charax.plots.pde import draw_problem
 from charax.plots.propositions import (
     draw_characteristics,
@@ -27,18 +30,24 @@ __all__ = [
     "density_on_grid",
     "draw_characteristics",
     "draw_density",
+    "draw_deviations",
     "draw_dynamics",
+    "draw_equation",
     "draw_flow_characteristics",
+    "draw_forecasts",
     "draw_grid_flow",
     "draw_homeomorphisms",
     "draw_images",
     "draw_intersecting",
+    "draw_intervals",
     "draw_learned_characteristics",
     "draw_log_density",
     "draw_problem",
     "draw_propositions",
+    "draw_regression",
     "draw_run",
     "draw_samples",
+    "draw_solution",
     "draw_training",
     "follow_characteristics",
     "picture",

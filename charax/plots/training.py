@@ -18,6 +18,8 @@ from charax.plots.flows import (
     draw_grid_flow,
     draw_samples,
 )
+from charax.plots.forecast import draw_forecasts
+from charax.plots.learned_pde import draw_regression
 from charax.plots.style import C_NODE, NODE, picture
 from charax.solve import SolveError, Solver
 from charax.training import ClassificationTask, DensityTask, Problem, Run
@@ -79,6 +81,8 @@ def _draw_density(run: Run, problem: Problem) -> list[Path]:
 _DRAWN_BY_TASK: dict[str, Callable[[Run, Problem], list[Path]]] = {
     "classification": _draw_classifier,
     "density": _draw_density,
+    "regression": draw_regression,
+    "forecast": draw_forecasts,
 }
 """What there is to see of a run beside its curves, by the name of its task."""
 
@@ -89,7 +93,7 @@ def draw_training(history: Sequence[dict[str, Any]], path: Path) -> Path:
     `history` is a run's: rows with an `epoch`, and others, which are left out.
     """
     rows = [row for row in history if "epoch" in row]
-    names = [name for name in ("loss", "accuracy") if name in rows[0]]
+    names = [name for name in ("loss", "accuracy", "deviation_percent") if name in rows[0]]
     named = {"loss": next((told for name, told in _LOSSES.items() if f"validation_{name}" in rows[0]), "loss")}
     with picture(path, width=3.8 * len(names), height=3.0) as figure:
         axes = np.atleast_1d(figure.subplots(1, len(names)))
@@ -99,10 +103,11 @@ def draw_training(history: Sequence[dict[str, Any]], path: Path) -> Path:
                 marker = "o" if len(rows) == 1 else None
                 axis.plot([row["epoch"] for row in rows], values, color=colour, label=label, marker=marker)
             axis.set_xlabel("epoch")
-            axis.set_ylabel(named.get(name, name))
+            axis.set_ylabel(named.get(name, name).replace("_percent", ", %"))
             axis.xaxis.get_major_locator().set_params(integer=True)
-            if name == "loss" and named["loss"] == "loss":
-                axis.set_yscale("log")  # a likelihood's may be below 0
+            # A likelihood may be negative.
+            if name == "loss" and min(row[key] or 1 for row in rows for key in ("loss", "validation_loss")) > 0:
+                axis.set_yscale("log")
         axes[-1].legend()
     return path
 

@@ -6,9 +6,13 @@ from charax.training.density import DensityTask
 from charax.training.devices import Devices
 from charax.training.estimate import DensitySettings
 from charax.training.export import Trained, load_model, save_model
+from charax.training.forecast import ForecastSettings
+from charax.training.forecasting import ForecastTask
 from charax.training.loop import Fitted, fit
 from charax.training.naming import name_arrays
+from charax.training.pde import PdeSettings
 from charax.training.progress import AbstractProgress, Lines, Live, Silent, make_progress
+from charax.training.regression import RegressionMethod, RegressionTask
 from charax.training.run import (
     Run,
     evaluate,
@@ -37,13 +41,18 @@ __all__ = [
     "Devices",
     "Diverged",
     "Fitted",
+    "ForecastSettings",
+    "ForecastTask",
     "Interrupted",
     "Lines",
     "Live",
     "LoopSettings",
     "OptimiserSettings",
+    "PdeSettings",
     "Predictions",
     "Problem",
+    "RegressionMethod",
+    "RegressionTask",
     "Run",
     "Samples",
     "Settings",

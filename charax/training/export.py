@@ -14,10 +14,17 @@ from charax._version import __version__
 from charax.training.checkpoints import write_json
 from charax.training.classification import ClassificationTask
 from charax.training.density import DensityTask
+from charax.training.forecasting import ForecastTask
 from charax.training.naming import fill_arrays, name_arrays
+from charax.training.regression import RegressionTask
 from charax.training.task import AbstractTask
 
-TASKS: dict[str, type[AbstractTask]] = {"classification": ClassificationTask, "density": DensityTask}
+TASKS: dict[str, type[AbstractTask]] = {
+    "classification": ClassificationTask,
+    "density": DensityTask,
+    "regression": RegressionTask,
+    "forecast": ForecastTask,
+}
 """The tasks whose models can be loaded, by the name in their files."""
 
 

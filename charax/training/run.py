@@ -17,13 +17,20 @@ from charax.training.devices import Devices
 from charax.training.estimate import DensitySettings
 from charax.training.evaluation import make_evaluation
 from charax.training.export import Trained, load_model, save_model
+from charax.training.forecast import ForecastSettings
 from charax.training.loop import fit
+from charax.training.pde import PdeSettings
 from charax.training.progress import AbstractProgress
 from charax.training.settings import from_json, to_json
 from charax.training.task import Predictions, Problem, Samples, Settings
 from charax.training.vector import flatten_model
 
-KINDS: dict[str, type[Settings]] = {"classify": ClassifySettings, "density": DensitySettings}
+KINDS: dict[str, type[Settings]] = {
+    "classify": ClassifySettings,
+    "density": DensitySettings,
+    "pde": PdeSettings,
+    "forecast": ForecastSettings,
+}
 """What can be trained, by the word after `charax train`."""
 
 

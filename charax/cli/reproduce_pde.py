@@ -1,0 +1,66 @@
+"""`charax reproduce pde`."""
+
+from pathlib import Path
+
+from rich.table import Table
+
+from charax.cli.app import Json, or_dash, reproduce, tell
+from charax.experiments.pde import PdeBudget, PdeMethod
+
+
+@reproduce.command(name="pde")
+def reproduce_pde(
+    *,
+    budget: PdeBudget = "cpu",
+    problem: tuple[str, ...] = (),
+    method: tuple[PdeMethod, ...] = (),
+    seeds: int | None = None,
+    output: Path | None = None,
+    as_json: Json = False,
+) -> None:
+    """The paper's PDE experiment, and three more problems. Interrupted, it goes on where it was.
+
+    Args:
+        budget: smoke: the paper's problem, one seed, a minute. cpu: four problems, five seeds. paper: the same, longer.
+        problem: Only these problems.
+        method: Only these methods; equation is the structured form, on Burgers' equation.
+        seeds: Seeds per row, instead of the budget's.
+        output: Folder of the runs, the table and the pictures; by default runs/pde-BUDGET.
+    """
+    from charax.experiments import pde
+    from charax.plots import draw_deviations, draw_run
+    from charax.training import make_progress
+
+    folder = output or Path("runs") / f"pde-{budget}"
+    result = pde.run(budget, problems=problem, methods=method, seeds=seeds, folder=folder, progress=make_progress())
+    answer = result.to_json()
+    for one in result.learned:
+        draw_run(one.runs[0], one.runs[0].settings.prepare())
+    if result.equation is not None:
+        draw_run(result.equation.run, result.equation.run.settings.prepare())
+    if answer["rows"]:
+        draw_deviations(answer["rows"], folder / "deviations.png")
+    table = Table("problem", "method", title=f"Learned PDEs, budget {budget}: mean relative deviation in %")
+    for column in ("deviation", "in the paper", "later times", "parameters", "seconds a run"):
+        table.add_column(column, justify="right")
+    for row in answer["rows"]:
+        table.add_row(
+            row["problem"],
+            row["method"],
+            _with_spread(row["deviation_percent_mean"], row["deviation_percent_sd"]),
+            or_dash(row["deviation_percent_paper"], ".2f"),
+            _with_spread(row["extrapolation_percent_mean"], row["extrapolation_percent_sd"]),
+            f"{row['parameters']:,}",
+            f"{row['seconds']:.0f}",
+        )
+    if "equation" in answer:
+        equation = answer["equation"]
+        table.caption = (
+            f"Structured form on Burgers: the learned velocity is within "
+            f"{equation['velocity_error_percent_max']:.2f}% of u. Pictures: {folder}/*/plots, {folder}/deviations.png"
+        )
+    tell(answer, table, as_json=as_json)
+
+
+def _with_spread(mean: float | None, sd: float | None) -> str:
+    return or_dash(mean, ".3f") + ("" if sd is None else f" ± {sd:.3f}")

@@ -1,0 +1,79 @@
+"""The settings of `charax train pde`."""
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from charax.data import BOXES, load_solution
+from charax.models import Part
+from charax.models.regressor import DEFAULT_SOLVER
+from charax.training.regression import RegressionMethod, RegressionTask
+from charax.training.settings import LoopSettings, OptimiserSettings, SolverSettings
+from charax.training.task import Problem
+
+_STEPS = 50
+"""Steps of an epoch, at least: data are few, and every epoch ends with a checkpoint, so they are gone through often."""
+
+
+@dataclass(frozen=True)
+class PdeSettings:
+    """A learned PDE, its data and its training."""
+
+    data: str = "paper"
+    """A built-in problem, or the path of an .npz, .csv or .parquet with x (or x1, x2 …), t and u (or u1, u2 …)."""
+    method: RegressionMethod = "c-node"
+    """c-node: the paper's. equation: learns a and c of uₜ + a·∇u = c. node: the paper's baseline. node-fair: learns
+    the initial value, too."""
+    width: int = 15
+    """Width of the networks."""
+    velocity_reads: tuple[Part, ...] = ("u",)
+    """What the velocity of `equation` may depend on: x, t, u."""
+    source_reads: tuple[Part, ...] = ("u",)
+    """What the source of `equation` may depend on: x, t, u."""
+    points: int = 200
+    """Points of a built-in problem to learn from, and as many to test."""
+    extrapolate: bool = False
+    """Let `predict` answer outside of the range of the data."""
+    solver: SolverSettings = field(default_factory=SolverSettings)
+    optimiser: OptimiserSettings = field(
+        default_factory=lambda: OptimiserSettings(learning_rate=5e-3, weight_decay=0.0)
+    )
+    loop: LoopSettings = field(default_factory=lambda: LoopSettings(epochs=50, batch_size=160))
+
+    def __post_init__(self):
+        for name in ("width", "points"):
+            if getattr(self, name) < (10 if name == "points" else 1):
+                raise ValueError(f"{name} must be at least {10 if name == 'points' else 1}, got {getattr(self, name)}")
+
+    @property
+    def label(self) -> str:
+        """A short name for a run with these settings."""
+        return f"{Path(self.data).stem}-{self.method}"
+
+    def prepare(self) -> Problem:
+        """Load the data and say what is to be learned from it.
+
+        ```python
+        from charax.training import PdeSettings
+
+        problem = PdeSettings(data="burgers-2d").prepare()
+        assert problem.task.places == ("x1", "x2") and problem.task.values == ("u1", "u2")
+        ```
+        """
+        data = load_solution(self.data, seed=self.loop.seed, points=self.points)
+        task = RegressionTask.of(
+            data,
+            self.method,
+            width=self.width,
+            solver=self.solver.change(DEFAULT_SOLVER),
+            velocity_reads=self.velocity_reads,
+            source_reads=self.source_reads,
+            extrapolate=self.extrapolate,
+        )
+        rows = np.tile(np.arange(len(data.train.t)), -(-_STEPS * self.loop.batch_size // len(data.train.t)))
+        return Problem(task, data.train.take(rows), data.validation, data.test)
+
+    def located(self) -> "PdeSettings":
+        """The same with a path that does not depend on the working folder."""
+        return self if self.data in BOXES else replace(self, data=str(Path(self.data).expanduser().absolute()))

@@ -1,0 +1,47 @@
+"""Forecasts of a known field."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from charax.fields import PlainField, Timed
+from charax.models import Forecaster, ForecasterDesign, Scaling
+from charax.nn import count_parameters
+from charax.solve import Solver
+
+DECAY = Timed(PlainField(lambda u: -u, reads=("u",)), shows_time=False)
+
+
+def test_series_go_to_their_own_irregular_times_from_their_own_values():
+    model = Forecaster(DECAY, jnp.zeros(1), 0, None, Scaling.none(0, 1))
+    start, t = jnp.array([[1.0], [2.0], [3.0]]), jnp.array([0.1, 2.0, 0.0])
+    forecast = model(start, t, solver=Solver("midpoint", steps=100))
+    np.testing.assert_allclose(forecast.mean[:, 0], start[:, 0] * jnp.exp(-t), rtol=1e-3)
+    lower, upper = forecast.band()
+    np.testing.assert_allclose((upper - lower) / 2, 1.96, rtol=1e-5)
+
+
+def test_damped_walk_starts_like_any_other_and_levels_off():
+    model = Forecaster(DECAY, jnp.zeros(1), 0, 0.5, Scaling((), (), 2.0, (0.0,), (1.0,)))
+    clock = model.clock(jnp.array([0.0, 0.002, 1000.0]))
+    np.testing.assert_allclose(clock, [0.0, 0.001, 0.5], rtol=5e-3)
+
+
+def test_context_changes_the_forecast():
+    model = ForecasterDesign("c-node", width=4, augment=0).build(Scaling.none(1, 1), key=jax.random.key(0))
+    solver = Solver("euler", steps=1)
+    mean = model(jnp.ones((2, 1)), jnp.ones(2), jnp.array([[0.0], [1.0]]), solver=solver).mean
+    assert mean[0, 0] != mean[1, 0]
+
+
+@pytest.mark.parametrize(("method", "width", "parameters"), [("c-node", 64, 9617), ("node", 96, 9698)])
+def test_sizes_are_at_most_the_papers(method, width, parameters):
+    model = ForecasterDesign(method, width, augment=0).build(Scaling.none(0, 1), key=jax.random.key(0))
+    assert count_parameters(model) == parameters <= 9744
+
+
+@pytest.mark.parametrize("wrong", [{"damping": 0.0}, {"width": 0}, {"augment": -1}])
+def test_sizes_that_are_none_are_refused(wrong):
+    with pytest.raises(ValueError, match="must be"):
+        ForecasterDesign(**wrong)

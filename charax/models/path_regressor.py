@@ -5,6 +5,7 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from charax.fields import (
@@ -20,7 +21,9 @@ from charax.models.regressor import DEFAULT_SOLVER, AbstractRegressor, Regressed
 from charax.models.scaling import Scaling
 from charax.nn import Network, mlp
 from charax.solve import Solver, find_roots
+from charax.solve.roots import freeze
 
+_STAGES = 8
 _SLOWEST = 0.1
 """The least dt/ds: a path must go on in time to arrive."""
 
@@ -113,7 +116,8 @@ class PathRegressor(AbstractRegressor):
         self, x: Float[Array, "points d"], t: Float[Array, "points"], *, solver: Solver | None = None
     ) -> Regressed:
         place, time = self.scaling.place(x), t[:, None] / self.scaling.time
-        foot, found = find_roots(_miss, place, (place, time), (self.initial, self.velocity))
+        networks = (self.initial, self.velocity)
+        foot, found = find_roots(_miss, _approach(place, time, freeze(networks)), (place, time), networks)
         u0 = self.initial(foot)
         direction = self.velocity.direction(u0, foot)
         start = jnp.concatenate([foot, jnp.zeros_like(time)], axis=1)
@@ -136,6 +140,26 @@ class PathRegressor(AbstractRegressor):
         foot = self.scaling.place(starts)
         slope = self.velocity.direction(self.initial(foot), foot).slope
         return self.scaling.place_back(foot + (times / self.scaling.time)[:, None, None] * slope)
+
+
+def _approach(
+    place: Float[Array, "points d"], time: Float[Array, "points 1"], networks: tuple[Network, PathVelocity]
+) -> Float[Array, "points d"]:
+    """A start for the root finder: at t = 0 the foot point is the place itself, and it is followed from there to t.
+
+    Newton's method straight from the place overshoots where the speed changes a lot on the way.
+    """
+
+    def follow(place: Array, time: Array) -> Array:
+        def step(foot: Array, share: Array) -> tuple[Array, None]:
+            row = (place, share * time)
+            change, left = jax.jacfwd(_miss)(foot, row, networks), _miss(foot, row, networks)
+            return foot - (left / change[0] if foot.shape == (1,) else jnp.linalg.solve(change, left)), None
+
+        return lax.scan(step, place, jnp.linspace(0, 1, _STAGES + 1, dtype=place.dtype)[1:])[0]
+
+    foot = jax.vmap(follow)(place, time)
+    return lax.stop_gradient(jnp.where(jnp.isfinite(foot), foot, place))
 
 
 def _miss(

@@ -45,7 +45,7 @@ class Scaling:
 
     @classmethod
     def of(
-        cls, x: Float[np.ndarray, "points d"], t: Float[np.ndarray, "points"], u: Float[np.ndarray, "points n"]
+        cls, x: Float[np.ndarray, "points d"], t: Float[np.ndarray, "points"], u: Float[np.ndarray, "values n"]
     ) -> "Scaling":
         """The scaling that suits some data, in round numbers, so that another draw compiles to the same program."""
         (places, place_spread), (values, value_spread) = _round(x), _round(u)

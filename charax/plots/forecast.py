@@ -29,7 +29,7 @@ def draw_forecasts(run: Run, problem: Problem) -> list[Path]:
                 part.take(np.flatnonzero(part.series == index))
                 for part in (problem.train, problem.validation, problem.test)
             )
-            asked = _course(seen, max(part.t.max() for part in (seen, chosen, later) if len(part.t)))
+            asked = _course(seen, max(float(part.t.max()) for part in (seen, chosen, later) if len(part.t)))
             mean, lower, upper = task.forecast(model, asked)
             for row, name in enumerate(names):
                 axis = axes[row, column]

@@ -41,11 +41,6 @@ class PdeSettings:
     )
     loop: LoopSettings = field(default_factory=lambda: LoopSettings(epochs=50, batch_size=160))
 
-    def __post_init__(self):
-        for name in ("width", "points"):
-            if getattr(self, name) < (10 if name == "points" else 1):
-                raise ValueError(f"{name} must be at least {10 if name == 'points' else 1}, got {getattr(self, name)}")
-
     @property
     def label(self) -> str:
         """A short name for a run with these settings."""
@@ -61,6 +56,9 @@ class PdeSettings:
         assert problem.task.places == ("x1", "x2") and problem.task.values == ("u1", "u2")
         ```
         """
+        for name, least in (("width", 1), ("points", 10)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
         data = load_solution(self.data, seed=self.loop.seed, points=self.points)
         task = RegressionTask.of(
             data,

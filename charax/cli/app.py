@@ -2,7 +2,8 @@
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
@@ -44,3 +45,10 @@ def number_table(numbers: Mapping[str, float | None], title: str) -> Table:
 def or_dash(value: float | None, form: str) -> str:
     """A number in a table, or a dash where there is none."""
     return "-" if value is None else format(value, form)
+
+
+def write_markdown(path: Path, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], note: str) -> None:
+    """A table as a page to keep beside its numbers."""
+    lines = [f"# {title}", "", note, ""]
+    lines += [f"| {' | '.join(row)} |" for row in (columns, ["---"] * len(columns), *rows)]
+    path.write_text("\n".join(lines) + "\n")

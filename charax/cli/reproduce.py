@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rich.table import Table
 
-from charax.cli.app import Json, or_dash, reproduce, tell
+from charax.cli.app import Json, or_dash, reproduce, tell, write_markdown
 from charax.experiments.table1 import Budget
 from charax.models import Method
 
@@ -68,23 +68,29 @@ def reproduce_table1(
     draw_dynamics(result.dynamics, folder / "training-dynamics.png")
     for one in result.compared:
         draw_run(one.runs[0], one.runs[0].settings.prepare())
-    table = Table("data set", "method", title=f"Table 1, budget {budget}")
-    for column in ("accuracy", "in the paper", "NFE", "in the paper", "parameters", "in the paper", "seconds"):
-        table.add_column(column, justify="right")
-    for row in rows:
-        spread = "" if row["accuracy_sd"] is None else f" ± {row['accuracy_sd']:.2%}"
-        table.add_row(
+    columns = ["data set", "method", "accuracy", "paper's", "NFE", "paper's", "parameters", "paper's", "s"]
+    cells = [
+        [
             row["dataset"],
             row["method"],
-            f"{row['accuracy_mean']:.2%}{spread}",
+            f"{row['accuracy_mean']:.2%}" + ("" if row["accuracy_sd"] is None else f" ± {row['accuracy_sd']:.2%}"),
             or_dash(row["accuracy_paper"], ".2%"),
             f"{row['nfe']:.0f}",
             or_dash(row["nfe_paper"], ".0f"),
             f"{row['parameters']:,}",
             or_dash(row["parameters_paper"], ",.0f"),
             f"{row['seconds']:.0f}",
-        )
+        ]
+        for row in rows
+    ]
+    changed = f"Changed from the paper: {result.changed}."
+    write_markdown(folder / "table1.md", f"Table 1, budget {budget}", columns, cells, changed)
+    table = Table(*columns[:2], title=f"Table 1, budget {budget}", padding=(0, 0))
+    for column in columns[2:]:
+        table.add_column(column, justify="right")
+    for row in cells:
+        table.add_row(*row)
     table.caption = (
-        f"Changed from the paper: {result.changed}. Pictures: {folder}/training-dynamics.png, {folder}/*/plots"
+        f"{changed} Table and pictures: {folder}/table1.md, {folder}/training-dynamics.png, {folder}/*/plots"
     )
     tell({"rows": rows}, table, as_json=as_json)

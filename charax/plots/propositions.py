@@ -38,8 +38,8 @@ def draw_intersecting(result: Intersecting, path: Path) -> Path:
             axis.set_title(f"{title}\nlargest error {error:.2g}")
             axis.set_xlabel("s")
         axes[0].set_ylabel("u(s)")
-        axes[1].plot([], [], color=EXACT, linestyle="--", linewidth=1.2, label="wanted")
-        axes[1].legend(loc="upper center")
+        axes[0].plot([], [], color=EXACT, linestyle="--", linewidth=1.2, label="wanted")
+        axes[0].legend(loc="upper center")
     return path
 
 

@@ -10,6 +10,9 @@ from scipy.special import jv
 
 from charax.pde import PROBLEMS, Burgers, Gaussian, PaperProblem, Ramp, Sine
 
+QUICK = ("advection", "rotation", "burgers-sine", "paper", "paper-steep")
+"""Problems that are always tested; the others are as well with the slow tests."""
+
 
 def scattered(problem, seed=0, points=50, until=0.8):
     random = np.random.default_rng(seed)
@@ -17,7 +20,9 @@ def scattered(problem, seed=0, points=50, until=0.8):
     return jnp.asarray(x), jnp.asarray(random.uniform(0, until, points))
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in PROBLEMS]
+)
 def test_closed_form_solves_its_equation(name):
     problem = PROBLEMS[name]()
     x, t = scattered(problem)

@@ -30,7 +30,7 @@ def scattered(problem, until=1.0, points=POINTS):
 
 
 # Two always; each costs ten seconds to compile.
-QUICK = {"burgers-sine", "paper"}
+QUICK = {"burgers-sine"}
 
 
 @pytest.mark.parametrize(

@@ -90,16 +90,22 @@ def directional_derivative(loss, point, name: str) -> tuple[float, dict]:
     return (moved(-2) - 8 * moved(-1) + 8 * moved(1) - moved(2)) / (12 * h), direction
 
 
+QUICK = ("node", "c-node", "2nd-order+c-node")
+"""The methods that are always tested; all of them are with the slow tests, as vectors and as images."""
+
+
 @pytest.mark.parametrize(
     ("method", "images"),
     [
-        *(pytest.param(method, False, id=f"{method}-vector") for method in METHOD_NAMES),
+        *(
+            pytest.param(method, False, id=f"{method}-vector", marks=() if method in QUICK else pytest.mark.slow)
+            for method in METHOD_NAMES
+        ),
         *(pytest.param(method, True, id=f"{method}-image", marks=pytest.mark.slow) for method in METHOD_NAMES),
     ],
 )
 def test_adjoints_agree_with_each_other_and_with_finite_differences(method, images):
-    # The direct adjoint compiles slowest; with images, among the slow tests, every method has it too.
-    others = ("backsolve", "direct") if images or method in ("node", "c-node", "2nd-order+c-node") else ("backsolve",)
+    others = ("backsolve", "direct")
     point, loss = problem(method, images=images)
     gradients = {
         adjoint: jax.jit(jax.grad(lambda point, adjoint=adjoint: loss(point, adjoint)))(point)
@@ -115,6 +121,7 @@ def test_adjoints_agree_with_each_other_and_with_finite_differences(method, imag
         np.testing.assert_allclose(sum(jax.tree.leaves(product)), difference, rtol=1e-6, err_msg=name)
 
 
+@pytest.mark.slow
 def test_gradient_of_a_trajectory_agrees_between_checkpoint_and_backsolve():
     model = model_of("c-node")
     data, context, at = jnp.ones((2, FEATURES)), jnp.ones((2, CONTEXT)), jnp.array([0.2, 0.7, 1.0])

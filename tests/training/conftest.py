@@ -122,7 +122,9 @@ def metrics_of():
 @pytest.fixture(scope="session")
 def command(blobs):
     """The arguments of `charax` that train a tiny classifier in a folder."""
-    settings = "--method c-node --width 4 --steps 2 --epochs 4 --batch-size 8 --checkpoint-steps 4 --json"
+    settings = (
+        "--method c-node --width 4 --steps 2 --epochs 4 --batch-size 8 --checkpoint-steps 4 --learning-rate 0.02 --json"
+    )
 
     def arguments(folder: Path) -> list[str]:
         place = ["--data", str(blobs), "--output", str(folder.parent), "--name", folder.name]

@@ -150,7 +150,7 @@ def row1(peer: Peer) -> Iterator[Row]:
             times["diffrax"]["median"],
             times["diffrax"]["median"] / times["ours"]["median"],
             nfe,
-            nfe,
+            None,
             0.95,
             {"ours": times["ours"], "peer": times["diffrax"]},
         )

@@ -21,7 +21,7 @@ def reproduce_pde(
     """The paper's PDE experiment, and three more problems. Interrupted, it goes on where it was.
 
     Args:
-        budget: smoke: the paper's problem, one seed, a minute. cpu: four problems, five seeds. paper: the same, longer.
+        budget: smoke: the paper's problem, one seed. cpu: four problems, five seeds. paper: the same, longer.
         problem: Only these problems.
         method: Only these methods; equation is the structured form, on Burgers' equation.
         seeds: Seeds per row, instead of the budget's.

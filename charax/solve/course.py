@@ -1,12 +1,15 @@
-"""What diffrax integrates: the state of a walk, its derivative, and the norms that steer the step size."""
+"""What is integrated, the norms that steer the step size, and what a walk ends with."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
+import diffrax as dfx
 import equinox as eqx
 import optimistix as optx
-from jaxtyping import Array
+from jaxtyping import Array, Float, Int
 
 from charax.fields import AbstractField, Condition
+from charax.solve.solution import Stats
 
 
 class State(NamedTuple):
@@ -41,3 +44,32 @@ def u_norm(state: State) -> Array:
 def u_adjoint_norm(augmented: tuple) -> Array:
     state, adjoint, *_ = augmented  # the parameters' part must not steer the step size
     return optx.rms_norm((state.u, adjoint.u))
+
+
+Norm = Callable[[Any], Any]
+
+
+class Walk(NamedTuple):
+    """What is to be integrated from 0 to 1, and how."""
+
+    method: dfx.AbstractSolver
+    course: Course
+    start: State
+    arguments: tuple[Array, Array, Condition]
+    at: Float[Array, "points"] | None
+    rtol: Array
+    atol: Array
+    norms: tuple[Norm, Norm]
+    """Of an error, and of an error of the continuous adjoint."""
+    steps: int | None
+    max_steps: int
+    adjoint: str
+
+
+class Ended(NamedTuple):
+    """Where a walk ended, which is the last good state if it failed, and what happened on the way."""
+
+    state: State
+    path: State | None
+    outcome: Int[Array, ""]
+    stats: Stats

@@ -12,11 +12,12 @@ from jaxtyping import Array, Float
 
 from charax.fields import AbstractField, Condition, Scalar
 from charax.solve.checks import check_arguments, is_concrete
-from charax.solve.controller import RecordedController
-from charax.solve.course import Course, State, u_adjoint_norm, u_norm
+from charax.solve.course import Course, State, Walk, u_adjoint_norm, u_norm
+from charax.solve.explicit import is_explicit, walk_explicitly
 from charax.solve.methods import find_method, has_error_estimate
-from charax.solve.report import count, judge, stiffness
 from charax.solve.solution import Outcome, Solution
+from charax.solve.stiffness import stiffness
+from charax.solve.with_diffrax import walk_with_diffrax
 
 Adjoint = Literal["checkpoint", "backsolve", "direct"]
 
@@ -47,7 +48,7 @@ class Solver(eqx.Module):
     steps: int | None = eqx.field(default=None, static=True)
     """Make this many equal steps instead of keeping to tolerances."""
     adjoint: str = eqx.field(default="checkpoint", static=True)
-    """checkpoint: exact gradients of the steps made, memory like the logarithm of the steps.
+    """checkpoint: exact gradients of the steps made from a bounded number of kept states.
     backsolve: the continuous adjoint solved backwards, constant memory, approximate.
     direct: differentiation through the loop itself; slower, but forward mode works too."""
     per_sample: bool = eqx.field(default=False, static=True)
@@ -113,11 +114,6 @@ class Solver(eqx.Module):
         return solution.check()
 
 
-# Tried first, as a fraction of the way. Two steps grow it to the whole way, or one rejection shrinks it fivefold;
-# an estimate from the field would cost two evaluations.
-_FIRST_STEP = 0.01
-
-
 @eqx.filter_jit
 def _integrate(
     solver: Solver, field: AbstractField, start: State, s0: Array, s1: Array, at: Array | None, z: Condition
@@ -149,63 +145,29 @@ def _integrate_together(
     solver: Solver, field: AbstractField, start: State, s0: Array, s1: Array, at: Array | None, z: Condition
 ) -> tuple[Solution, State]:
     dtype = start.u.dtype
-    method = find_method(solver.method)
-    rtol, atol = jnp.asarray(solver.rtol, dtype), jnp.asarray(solver.atol, dtype)
     # A characteristic that nobody reads is followed without changing the steps.
     joint = start.x is None or "x" in field.reads
-    norm, adjoint_norm = (optx.rms_norm, dfx.adjoint_rms_seminorm) if joint else (u_norm, u_adjoint_norm)
-
-    if solver.steps is None:
-        controller = RecordedController(dfx.PIDController(rtol, atol, norm=norm))
-        backward_controller = RecordedController(dfx.PIDController(rtol, atol, norm=adjoint_norm))
-        dt0, max_steps = _FIRST_STEP, solver.max_steps
-    else:
-        controller = backward_controller = dfx.ConstantStepSize()
-        dt0, max_steps = 1 / solver.steps, solver.steps
-    match solver.adjoint:
-        case "checkpoint":
-            adjoint = dfx.RecursiveCheckpointAdjoint(checkpoints=_checkpoints(max_steps))
-        case "backsolve":
-            # A backward solve that fails has no solution to carry its outcome: it must not pass for a gradient.
-            adjoint = dfx.BacksolveAdjoint(stepsize_controller=backward_controller, throw=True)
-        case _:
-            adjoint = dfx.DirectAdjoint()
-
-    # Python's numbers are checked when they are traced, and not with a callback from the compiled program: JAX does
-    # not keep programs with callbacks in its compilation cache. A dtype that is not the default must be said, or the
-    # state would be promoted.
-    number = float if dtype == jnp.result_type(float) else lambda value: jnp.asarray(value, dtype)
-    result = dfx.diffeqsolve(
-        dfx.ODETerm(Course(field)),
-        method,
-        t0=number(0.0),
-        t1=number(1.0),
-        dt0=number(dt0),
-        y0=start,
-        args=(s0, s1, z),
-        saveat=dfx.SaveAt(
-            ts=None if at is None else jnp.clip((at - s0) / (s1 - s0), 0, 1), t1=True, controller_state=True
-        ),
-        stepsize_controller=controller,
-        adjoint=adjoint,
-        max_steps=max_steps,
-        throw=False,
+    task = Walk(
+        method=find_method(solver.method),
+        course=Course(field),
+        start=start,
+        arguments=(s0, s1, z),
+        at=None if at is None else jnp.clip((at - s0) / (s1 - s0), 0, 1),
+        rtol=jnp.asarray(solver.rtol, dtype),
+        atol=jnp.asarray(solver.atol, dtype),
+        norms=(optx.rms_norm, dfx.adjoint_rms_seminorm) if joint else (u_norm, u_adjoint_norm),
+        steps=solver.steps,
+        max_steps=solver.max_steps if solver.steps is None else solver.steps,
+        adjoint=solver.adjoint,
     )
-    end = jax.tree.map(lambda path: path[-1], result.ys)
-    path = None if at is None else jax.tree.map(lambda path: path[:-1], result.ys)
-    outcome = judge(result, end.u)
+    ended = walk_explicitly(task) if is_explicit(task) else walk_with_diffrax(task)
     solution = Solution(
-        u=jnp.where(outcome == Outcome.SUCCESS, end.u, jnp.nan),
-        x=end.x,
+        u=jnp.where(ended.outcome == Outcome.SUCCESS, ended.state.u, jnp.nan),
+        x=ended.state.x,
         s=at,
-        trajectory=None if path is None else path.u,
-        characteristic=None if path is None else path.x,
-        outcome=outcome,
-        stats=count(result, method, rtol, max_steps),
+        trajectory=None if ended.path is None else ended.path.u,
+        characteristic=None if ended.path is None else ended.path.x,
+        outcome=ended.outcome,
+        stats=ended.stats,
     )
-    return solution, end
-
-
-def _checkpoints(max_steps: int) -> int:
-    """Enough that few steps are recomputed, and no more than twice as many for a million steps as for ten."""
-    return min(max_steps, max(16, 2 * (max_steps - 1).bit_length()))
+    return solution, ended.state

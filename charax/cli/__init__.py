@@ -14,6 +14,7 @@ from charax.cli import (
     reproduce_flows,
     reproduce_pde,
     reproduce_timeseries,
+    select,
     training,
 )  # the commands register themselves
 from charax.cli.app import app
@@ -26,6 +27,7 @@ __all__ = [
     "reproduce_flows",
     "reproduce_pde",
     "reproduce_timeseries",
+    "select",
     "training",
 ]
 

@@ -11,18 +11,7 @@ import jax
 
 from charax.models import find_design
 from charax.nn import count_parameters
-from charax.training import (
-    AbstractProgress,
-    ClassifySettings,
-    DensitySettings,
-    ForecastSettings,
-    PdeSettings,
-    Run,
-    is_finished,
-    load_run,
-    resume,
-    train,
-)
+from charax.training import AbstractProgress, ClassifySettings, DensitySettings, Run, spread, train_seeds
 
 
 class Compared(NamedTuple):
@@ -61,30 +50,6 @@ def compare(
     ]
 
 
-Seeded = ClassifySettings | DensitySettings | ForecastSettings | PdeSettings
-
-
-def train_seeds(settings: Seeded, *, seeds: int, folder: Path, progress: AbstractProgress) -> list[Run]:
-    """A run for each of the seeds 0, 1, …; those that are in the folder already are not made again."""
-    runs: list[Run] = []
-    for seed in range(seeds):
-        run = folder / f"{settings.label}-seed{seed}"
-        progress.say(f"{settings.label}, seed {seed}")
-        if is_finished(run):
-            runs.append(load_run(run))
-        elif (run / "config.json").exists():
-            runs.append(resume(run, progress=progress))
-        else:
-            seeded = replace(settings, loop=replace(settings.loop, seed=seed))
-            runs.append(train(seeded, run, progress=progress))
-    return runs
-
-
-def spread(values: Sequence[float]) -> tuple[float, float | None]:
-    """Mean and standard deviation; that of one value is not known."""
-    return statistics.mean(values), statistics.stdev(values) if len(values) > 1 else None
-
-
 def match_width(settings: ClassifySettings, shape: tuple[int, ...], classes: int, *, target: int) -> ClassifySettings:
     """The same settings with the width that brings the parameters closest to `target`, from below.
 
@@ -119,5 +84,6 @@ def count_architecture(settings: ClassifySettings, shape: tuple[int, ...], class
         width=settings.width,
         augment=settings.augment,
         characteristic_dim=settings.characteristic_dim,
+        jacobian=settings.jacobian,
     )
     return count_parameters(eqx.filter_eval_shape(design.architecture.build, shape, classes, key=jax.random.key(0)))

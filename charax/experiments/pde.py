@@ -10,7 +10,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from charax.data import BOXES, sample_problem
-from charax.experiments.comparison import spread, train_seeds
 from charax.pde import PROBLEMS
 from charax.training import (
     AbstractProgress,
@@ -19,6 +18,8 @@ from charax.training import (
     RegressionTask,
     Run,
     SolverSettings,
+    spread,
+    train_seeds,
 )
 
 PdeBudget = Literal["smoke", "cpu", "paper"]

@@ -115,8 +115,9 @@ PLANS: Mapping[Budget, Plan] = MappingProxyType(
             training="Euler",
             optimiser=OptimiserSettings(),
             other=SolverSettings(solver="midpoint", steps=4, adjoint="backsolve"),
-            changed="NODE and C-NODE only; a learned stem to a grid of 16x16; width 32 for the C-NODE, the NODE matches "
-            "its parameters; two Euler steps; batches of 128; 10 epochs; AdamW 5e-3, decay 5e-2, cosine; three seeds",
+            changed="NODE and C-NODE only; a learned stem to a grid of 16x16; width 32 for the C-NODE, the NODE "
+            "matches its parameters; two Euler steps; batches of 128; 10 epochs; AdamW 5e-3, decay 5e-2, cosine; "
+            "three seeds",
         ),
         "paper": Plan(
             datasets={name: Budgeted("paper", 100) for name in ("svhn", "cifar10", "mnist")},

@@ -10,9 +10,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from charax.data import sample_hidden
-from charax.experiments.comparison import spread, train_seeds
 from charax.models import ForecastMethod
-from charax.training import AbstractProgress, ForecastSettings, ForecastTask, LoopSettings, OptimiserSettings, Run
+from charax.training import (
+    AbstractProgress,
+    ForecastSettings,
+    ForecastTask,
+    LoopSettings,
+    OptimiserSettings,
+    Run,
+    spread,
+    train_seeds,
+)
 
 INTERVALS = tuple((n, n + 1) for n in range(6))
 

@@ -19,7 +19,7 @@ from charax.models.flow_fields import image_flow_field, vector_flow_field
 from charax.models.forecaster import Forecast, Forecaster, ForecasterDesign, ForecastMethod
 from charax.models.images import ImageArchitecture
 from charax.models.lift import AbstractLift, Identity, InputLayer, PositionVelocity, ZeroAugment
-from charax.models.methods import METHOD_NAMES, Method, neural_ode, parse_method
+from charax.models.methods import METHOD_NAMES, Jacobian, Method, neural_ode, parse_method
 from charax.models.multiscale import MultiScaleFlow, Passed, plan_scales
 from charax.models.neural_ode import NeuralODE
 from charax.models.paper import DATASETS, count_table, paper_architecture, paper_classifier, paper_solver
@@ -61,6 +61,7 @@ __all__ = [
     "ImageArchitecture",
     "ImageFlowDesign",
     "InputLayer",
+    "Jacobian",
     "Method",
     "MultiScaleFlow",
     "NeuralODE",

@@ -26,8 +26,12 @@ def check_parts(reads: Sequence[str]) -> tuple[Part, ...]:
 
 
 class Coefficient(eqx.Module):
-    """A network of whichever of x, t and u it is told to read."""
+    """A straight line and a network, of whichever of x, t and u it is told to read.
 
+    Most media are nearly linear; the line has that right at once, also where there are few data.
+    """
+
+    line: Network
     network: Network
     reads: tuple[Part, ...] = eqx.field(static=True)
 
@@ -38,13 +42,16 @@ class Coefficient(eqx.Module):
         """One hidden layer; zero at first, so that no characteristics cross."""
         parts = check_parts(reads)
         sizes = {"x": scaling.dim, "t": 1, "u": scaling.values}
-        return cls(quiet_mlp([sum(sizes[part] for part in parts), width, outputs], key=key), parts)
+        inputs = sum(sizes[part] for part in parts)
+        line, network = (quiet_mlp([inputs, *hidden, outputs], key=key) for hidden in ([], [width]))
+        return cls(line, network, parts)
 
     def __call__(
         self, x: Float[Array, "batch d"], t: Float[Array, "batch 1"], u: Float[Array, "batch n"]
     ) -> Float[Array, "batch outputs"]:
         seen = {"x": x, "t": t, "u": u}
-        return self.network(jnp.concatenate([seen[part] for part in self.reads], axis=1))
+        read = jnp.concatenate([seen[part] for part in self.reads], axis=1)
+        return self.line(read) + self.network(read)
 
 
 class EquationField(AbstractField):

@@ -11,7 +11,7 @@ from charax.fields import NetworkVelocity
 from charax.models.architecture import AbstractArchitecture
 from charax.models.classifier import Classifier
 from charax.models.lift import AbstractLift, Identity, InputLayer, PositionVelocity, ZeroAugment
-from charax.models.methods import assemble, parse_method
+from charax.models.methods import Jacobian, assemble, parse_method
 from charax.nn import Apply, AveragePool, Chain, Conv, Flatten, InstanceNorm, Linear, Network, Patches
 
 Style = Literal["grey", "colour"]
@@ -48,6 +48,7 @@ class ImageArchitecture(AbstractArchitecture):
     """Join squares of this many pixels a side into channels first, so that the walk is on a smaller grid."""
     stem: int = 0
     """Learn this many channels from those with a convolution, for every method alike; 0 for none."""
+    jacobian: Jacobian = "separate"
 
     @property
     def kind(self) -> str:
@@ -76,6 +77,7 @@ class ImageArchitecture(AbstractArchitecture):
             channels,
             velocity=velocity,
             network=lambda inputs, outputs, key: network(inputs, self.width, outputs, self.activation, key),
+            jacobian=self.jacobian,
             reads=("u",),
             key=network_key,
         )
@@ -127,7 +129,7 @@ class ImageArchitecture(AbstractArchitecture):
         )
 
 
-def _grey_network(channels: int, width: int, outputs: int, activation: str, key: PRNGKeyArray) -> Network:
+def _grey_network(channels: int, width: int, outputs: int, activation: str, key: PRNGKeyArray) -> Chain:
     """F(C, W) of the MNIST models."""
     keys = jax.random.split(key, 3)
     return Chain(
@@ -141,7 +143,7 @@ def _grey_network(channels: int, width: int, outputs: int, activation: str, key:
     )
 
 
-def _colour_network(channels: int, width: int, outputs: int, activation: str, key: PRNGKeyArray) -> Network:
+def _colour_network(channels: int, width: int, outputs: int, activation: str, key: PRNGKeyArray) -> Chain:
     """G(C, W) of the CIFAR-10 and SVHN models."""
     keys = jax.random.split(key, 3)
     return Chain(
@@ -155,7 +157,7 @@ def _colour_network(channels: int, width: int, outputs: int, activation: str, ke
     )
 
 
-_NETWORKS: dict[Style, Callable[[int, int, int, str, PRNGKeyArray], Network]] = {
+_NETWORKS: dict[Style, Callable[[int, int, int, str, PRNGKeyArray], Chain]] = {
     "grey": _grey_network,
     "colour": _colour_network,
 }

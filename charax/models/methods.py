@@ -1,6 +1,7 @@
 """The paper's eight methods are four lifts times {plain, characteristic}."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Literal, NamedTuple, get_args
 
 import jax
@@ -8,8 +9,10 @@ from jaxtyping import PRNGKeyArray
 
 from charax.fields import (
     AbstractField,
+    AbstractJacobian,
     AbstractVelocity,
     CharacteristicField,
+    JointJacobian,
     NetworkVelocity,
     PlainField,
     Read,
@@ -18,7 +21,7 @@ from charax.fields import (
 )
 from charax.models.lift import AbstractLift, Identity, InputLayer, PositionVelocity, ZeroAugment
 from charax.models.neural_ode import NeuralODE
-from charax.nn import Linear, Network, mlp
+from charax.nn import Chain, Linear, mlp
 
 Method = Literal[
     "node",
@@ -30,6 +33,8 @@ Method = Literal[
     "il-node",
     "il-node+c-node",
 ]
+Jacobian = Literal["separate", "joint"]
+"""A network for each of the k derivatives, or one with k outputs per channel, whose cost hardly grows with k."""
 METHOD_NAMES: tuple[Method, ...] = get_args(Method)
 
 
@@ -63,6 +68,7 @@ def neural_ode(
     augment: int = 4,
     characteristic_dim: int = 2,
     activation: str = "tanh",
+    jacobian: Jacobian = "separate",
     key: PRNGKeyArray,
 ) -> NeuralODE:
     """Any of the eight methods for data with `features` columns, with small perceptrons inside.
@@ -93,7 +99,16 @@ def neural_ode(
         reads=("s", "u0"),
     )
     network = lambda inputs, outputs, key: mlp([inputs, width, outputs], activation=activation, key=key)
-    return assemble(parts, lift, channels, velocity=velocity, network=network, reads=("s", "u"), key=network_key)
+    return assemble(
+        parts,
+        lift,
+        channels,
+        velocity=velocity,
+        network=network,
+        jacobian=jacobian,
+        reads=("s", "u"),
+        key=network_key,
+    )
 
 
 def assemble(
@@ -102,11 +117,13 @@ def assemble(
     channels: int,
     *,
     velocity: AbstractVelocity,
-    network: Callable[[int, int, PRNGKeyArray], Network],
+    network: Callable[[int, int, PRNGKeyArray], Chain],
+    jacobian: Jacobian = "separate",
     reads: tuple[Read, ...],
     key: PRNGKeyArray,
 ) -> NeuralODE:
-    """Put a method together: `network(inputs, outputs, key)` makes the plain field or each column of the Jacobian.
+    """Put a method together: `network(inputs, outputs, key)` makes the plain field or each column of the Jacobian,
+    or all of its columns if that is `joint`.
 
     `channels` is the state's last axis after the lift; `velocity` is used by characteristic methods only, and
     `reads` by plain ones.
@@ -115,8 +132,26 @@ def assemble(
     outputs = channels // 2 if second_order else channels
     field: AbstractField
     if parts.characteristic:
-        keys = jax.random.split(key, velocity.characteristic_dim)
-        field = CharacteristicField(velocity, SeparateJacobian([network(channels, outputs, key) for key in keys]))
+        field = CharacteristicField(
+            velocity,
+            _JACOBIANS[jacobian](lambda key: network(channels, outputs, key), velocity.characteristic_dim, key),
+        )
     else:
         field = PlainField(network(channels + ("s" in reads), outputs, key), reads=reads)
     return NeuralODE(SecondOrderField(field) if second_order else field, lift)
+
+
+def _separate(network: Callable[[PRNGKeyArray], Chain], k: int, key: PRNGKeyArray) -> AbstractJacobian:
+    return SeparateJacobian([network(key) for key in jax.random.split(key, k)])
+
+
+def _joint(network: Callable[[PRNGKeyArray], Chain], k: int, key: PRNGKeyArray) -> AbstractJacobian:
+    body_key, key = jax.random.split(key)
+    *body, last = network(body_key).layers
+    assert isinstance(last, Linear)
+    hidden, channels = last.weight.shape
+    return JointJacobian(Chain(*body), hidden=hidden, channels=channels, characteristic_dim=k, key=key)
+
+
+_JACOBIANS: Mapping[Jacobian, Callable[[Callable[[PRNGKeyArray], Chain], int, PRNGKeyArray], AbstractJacobian]]
+_JACOBIANS = MappingProxyType({"separate": _separate, "joint": _joint})

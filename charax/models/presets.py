@@ -5,7 +5,7 @@ from typing import Any, Literal, NamedTuple
 
 from charax.models.architecture import AbstractArchitecture
 from charax.models.images import ImageArchitecture
-from charax.models.methods import parse_method
+from charax.models.methods import Jacobian, parse_method
 from charax.models.paper import DATASETS, paper_architecture, paper_solver
 from charax.models.vectors import VectorArchitecture
 from charax.solve import Solver
@@ -20,7 +20,15 @@ class Design(NamedTuple):
     solver: Solver
 
 
-def find_design(preset: str, method: str, shape: tuple[int, ...], *, dataset: str = "", **sizes: int | None) -> Design:
+def find_design(
+    preset: str,
+    method: str,
+    shape: tuple[int, ...],
+    *,
+    dataset: str = "",
+    jacobian: Jacobian = "separate",
+    **sizes: int | None,
+) -> Design:
     """A preset's design for inputs of one shape; `sizes` that are not None replace fields of the architecture.
 
     - `small` walks on a grid of about 8x8: 8x8 pixels are learned in half a minute on two cores.
@@ -57,7 +65,7 @@ def find_design(preset: str, method: str, shape: tuple[int, ...], *, dataset: st
     for name, size in asked.items():
         if size < 1:
             raise ValueError(f"{name} must be at least 1, got {size}")
-    return design._replace(architecture=replace(design.architecture, **asked))
+    return design._replace(architecture=replace(design.architecture, jacobian=jacobian, **asked))
 
 
 _SOLVER = Solver("euler", steps=2)

@@ -7,7 +7,7 @@ from jaxtyping import PRNGKeyArray
 
 from charax.models.architecture import AbstractArchitecture
 from charax.models.classifier import Classifier
-from charax.models.methods import neural_ode, parse_method
+from charax.models.methods import Jacobian, neural_ode, parse_method
 from charax.nn import Linear
 
 
@@ -30,6 +30,7 @@ class VectorArchitecture(AbstractArchitecture):
     augment: int = 4
     characteristic_dim: int = 2
     activation: str = "tanh"
+    jacobian: Jacobian = "separate"
 
     @property
     def kind(self) -> str:
@@ -46,6 +47,7 @@ class VectorArchitecture(AbstractArchitecture):
             augment=self.augment,
             characteristic_dim=self.characteristic_dim,
             activation=self.activation,
+            jacobian=self.jacobian,
             key=ode_key,
         )
         # The second-order state has a position and a velocity, and both are read.

@@ -1,5 +1,6 @@
 """One function per picture, one style for all."""
 
+from charax.plots.ablation import draw_ablation
 from charax.plots.deviations import draw_deviations
 from charax.plots.flows import (
     density_on_grid,
@@ -28,6 +29,7 @@ __all__ = [
     "EXACT",
     "NODE",
     "density_on_grid",
+    "draw_ablation",
     "draw_characteristics",
     "draw_density",
     "draw_deviations",

@@ -25,6 +25,7 @@ from charax.training.run import (
     sample,
     train,
 )
+from charax.training.seeds import spread, train_seeds
 from charax.training.settings import LoopSettings, OptimiserSettings, SolverSettings, from_json, to_json
 from charax.training.stopping import Diverged, Interrupted
 from charax.training.task import AbstractTask, Batch, Predictions, Problem, Samples, Settings
@@ -74,6 +75,8 @@ __all__ = [
     "resume",
     "sample",
     "save_model",
+    "spread",
     "to_json",
     "train",
+    "train_seeds",
 ]

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from charax.data import DATASETS, load_dataset
-from charax.models import Method, Preset, find_design
+from charax.models import Jacobian, Method, Preset, find_design
 from charax.training.classification import ClassificationTask
 from charax.training.settings import LoopSettings, OptimiserSettings, SolverSettings
 from charax.training.task import Problem
@@ -27,6 +27,8 @@ class ClassifySettings:
     """Channels that ANODE, IL-NODE and second-order models add to the data's, instead of the preset's."""
     characteristic_dim: int | None = None
     """Dimensions k of the characteristic, instead of the preset's."""
+    jacobian: Jacobian = "separate"
+    """separate: a network for each of the k derivatives. joint: one with k outputs, for many dimensions."""
     solver: SolverSettings = field(default_factory=SolverSettings)
     optimiser: OptimiserSettings = field(default_factory=OptimiserSettings)
     loop: LoopSettings = field(default_factory=LoopSettings)
@@ -55,6 +57,7 @@ class ClassifySettings:
             width=self.width,
             augment=self.augment,
             characteristic_dim=self.characteristic_dim,
+            jacobian=self.jacobian,
         )
         task = ClassificationTask.of(dataset, design.architecture, self.solver.change(design.solver))
         return Problem(task, dataset.train, dataset.validation, dataset.test)

@@ -19,7 +19,14 @@ from charax.pde import PROBLEMS, solve
 
 OUTPUT = Path(__file__).parents[1] / "docs" / "results" / "pde-points.json"
 
-UNTIL = {"burgers-ramp": 0.9, "burgers-sine": 0.9, "burgers-gaussian": 1.4, "burgers-tracer": 1.4, "traffic": 1.2}
+UNTIL = {
+    "burgers-ramp": 0.9,
+    "burgers-sine": 0.9,
+    "burgers-gaussian": 1.4,
+    "burgers-wave": 0.9,
+    "burgers-tracer": 1.4,
+    "traffic": 1.2,
+}
 
 
 def measure(name: str, points: int) -> dict[str, float | str]:

@@ -37,7 +37,7 @@ def reproduce_pde(
     for one in result.learned:
         draw_run(one.runs[0], one.runs[0].settings.prepare())
     if result.equation is not None:
-        draw_run(result.equation.run, result.equation.run.settings.prepare())
+        draw_run(result.equation.runs[0], result.equation.runs[0].settings.prepare())
     if answer["rows"]:
         draw_deviations(answer["rows"], folder / "deviations.png")
     table = Table("problem", "method", title=f"Learned PDEs, budget {budget}: mean relative deviation in %")
@@ -56,7 +56,7 @@ def reproduce_pde(
     if "equation" in answer:
         equation = answer["equation"]
         table.caption = (
-            f"Structured form on Burgers: the learned velocity is within "
+            f"Structured form on Burgers, {equation['seeds']} seeds: the learned velocity is within "
             f"{equation['velocity_error_percent_max']:.2f}% of u. Pictures: {folder}/*/plots, {folder}/deviations.png"
         )
     tell(answer, table, as_json=as_json)

@@ -62,6 +62,7 @@ BOXES: Mapping[str, tuple[tuple[tuple[float, float], ...], float]] = MappingProx
         "burgers-ramp": (((-1.0, 1.5),), 0.8),
         "burgers-sine": (((0.5, 3.0),), 0.9),
         "burgers-gaussian": (((-2.0, 3.0),), 1.2),
+        "burgers-wave": (((0.0, 8.0),), 0.9),
         "burgers-tracer": (((-2.0, 3.0),), 1.2),
         "burgers-2d": (((-2.0, 2.0), (-2.0, 2.0)), 0.8),
         "traffic": (((-2.0, 2.0),), 1.0),

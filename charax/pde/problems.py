@@ -18,6 +18,7 @@ PROBLEMS: Mapping[str, Callable[[], AbstractProblem]] = MappingProxyType(
         "burgers-ramp": lambda: Burgers(profile=Ramp()),
         "burgers-sine": lambda: Burgers(profile=Sine()),
         "burgers-gaussian": lambda: Burgers(profile=Gaussian()),
+        "burgers-wave": lambda: Burgers(profile=Sine(mean=2.0)),
         "burgers-tracer": TracerBurgers,
         "burgers-2d": PlaneBurgers,
         "traffic": Traffic,

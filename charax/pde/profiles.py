@@ -60,7 +60,7 @@ class Gaussian(AbstractProfile):
 
 
 class Sine(AbstractProfile):
-    """amplitude · sin(wavenumber · x).
+    """mean + amplitude · sin(wavenumber · x).
 
     ```python
     import jax.numpy as jnp
@@ -72,12 +72,13 @@ class Sine(AbstractProfile):
 
     amplitude: Parameter = eqx.field(default=1.0, converter=as_parameter)
     wavenumber: Parameter = eqx.field(default=1.0, converter=as_parameter)
+    mean: Parameter = eqx.field(default=0.0, converter=as_parameter)
 
     def __call__(self, x: Float[Array, "*points"]) -> Float[Array, "*points"]:
-        return self.amplitude * jnp.sin(self.wavenumber * x)
+        return self.mean + self.amplitude * jnp.sin(self.wavenumber * x)
 
     def bounds(self) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        return -jnp.abs(self.amplitude), jnp.abs(self.amplitude)
+        return self.mean - jnp.abs(self.amplitude), self.mean + jnp.abs(self.amplitude)
 
     def slopes(self) -> tuple[Float[Array, ""], Float[Array, ""]]:
         steepest = jnp.abs(self.amplitude * self.wavenumber)

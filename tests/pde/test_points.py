@@ -20,7 +20,14 @@ from charax.pde import (
 from charax.solve import Solver
 
 POINTS = 300
-UNTIL = {"burgers-ramp": 0.95, "burgers-sine": 0.95, "burgers-gaussian": 1.5, "burgers-tracer": 1.5, "traffic": 1.2}
+UNTIL = {
+    "burgers-ramp": 0.95,
+    "burgers-sine": 0.95,
+    "burgers-gaussian": 1.5,
+    "burgers-wave": 0.95,
+    "burgers-tracer": 1.5,
+    "traffic": 1.2,
+}
 
 
 def scattered(problem, until=1.0, points=POINTS):

@@ -9,18 +9,18 @@ from typing import Any
 
 import jax
 
-from benchmarks import core, machine, picture, rows
+from benchmarks import core, growth, machine, picture, rows, startup
 from benchmarks.peers.process import Peer
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
 PEERS = {1: rows.row1, 2: rows.row2, 3: rows.row3, 4: rows.row4}
-ALONE = {7: machine.row7}
+ALONE = {5: growth.row5, 6: startup.row6, 7: machine.row7}
 
 
 def main() -> None:
     """Run the rows that are asked for, and keep the others as they were measured before."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", default="0,1,2,3,4,7", help="rows to run, as in 1,3; 0 is the core by itself")
+    parser.add_argument("--rows", default="0,1,2,3,4,5,6,7", help="rows to run, as in 1,3; 0 is the core by itself")
     chosen = sorted({int(row) for row in parser.parse_args().rows.split(",")})
     unknown = set(chosen) - {0, *PEERS, *ALONE}
     if unknown:
@@ -38,6 +38,8 @@ def main() -> None:
         path.write_text(json.dumps(answer, indent=2) + "\n")
     if kept:
         picture.draw(kept, RESULTS / "benchmarks.png")
+    if any(row["row"] == 5 for row in kept):
+        growth.draw_growth(kept, RESULTS / "growth.png")
 
 
 def _run(chosen: list[int]) -> Iterator[rows.Row]:
@@ -64,6 +66,8 @@ def _machine() -> dict[str, Any]:
 
 
 def _sentence(row: dict[str, Any]) -> str:
+    if row["ratio"] is None:
+        return f"row {row['row']}: {row['case']}: {row['ours_seconds']:.3g} s, {row['extra']}"
     target = "" if row["target"] is None else f" (at least {row['target']:g})"
     return f"row {row['row']}: {row['case']}: {row['ratio']:.2f} against {row['peer']}{target}"
 

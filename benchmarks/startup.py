@@ -1,0 +1,98 @@
+"""Row 6: how long it takes from nothing to the first training step, and how often a run compiles.
+
+`python -m benchmarks.startup FOLDER` is the child process: it begins to train on MNIST and stops at the first step.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.rows import Row
+
+AT_MOST = {"cold": 10.0, "warm": 4.0}
+
+
+def begin(folder: Path) -> None:
+    """Train until the first step is made, tell when what was done, and end the process there."""
+    started = time.time()
+    from charax.training import ClassifySettings, LoopSettings, Silent, train
+
+    imported = time.time()
+
+    class FirstStep(Silent):
+        def start(self, epochs: int, steps_per_epoch: int, batch_size: int) -> None:
+            self.ready = time.time()
+
+        def step(self, epoch: int, step: int, report: Any) -> None:
+            end = time.time()
+            parts = {"import": imported - started, "data and model": self.ready - imported, "step": end - self.ready}
+            print(json.dumps(parts), flush=True)
+            os._exit(0)
+
+    settings = ClassifySettings(data="mnist", preset="cpu", loop=LoopSettings(epochs=1, batch_size=128))
+    train(settings, folder, progress=FirstStep())
+
+
+def _first_step(cache: Path) -> tuple[float, dict[str, float]]:
+    environment = os.environ | {
+        "JAX_COMPILATION_CACHE_DIR": str(cache),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2",
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        command = [sys.executable, "-m", "benchmarks.startup", str(Path(folder) / "run")]
+        child = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        return time.perf_counter() - start, json.loads(child.stdout)
+
+
+def row6() -> Iterator[Row]:
+    """The MNIST model of preset cpu in a new process, without and with compiled programs from before."""
+    with tempfile.TemporaryDirectory() as cache:
+        for state, at_most in AT_MOST.items():
+            seconds, parts = _first_step(Path(cache))
+            yield _row(
+                f"process start to first MNIST step, {state} cache", seconds, {"parts": parts, "at_most": at_most}
+            )
+    start = time.perf_counter()
+    per_epoch = count_compilations()
+    seconds = time.perf_counter() - start
+    yield _row("compilations in each epoch of a run on digits", seconds, {"compilations": per_epoch})
+
+
+def count_compilations(epochs: int = 3) -> list[int]:
+    """How many programs XLA compiled by the end of each epoch, since the one before."""
+    import jax
+
+    from charax.training import ClassifySettings, LoopSettings, Silent, train
+
+    compiled: list[str] = []
+    counts: list[int] = []
+
+    def listen(event: str, duration_secs: float, **_: str | int) -> None:
+        if event.endswith("backend_compile_duration"):
+            compiled.append(event)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+
+    class Counting(Silent):
+        def epoch(self, row: dict[str, Any]) -> None:
+            counts.append(len(compiled) - sum(counts))
+
+    with tempfile.TemporaryDirectory() as folder:
+        train(ClassifySettings(loop=LoopSettings(epochs=epochs)), Path(folder) / "run", progress=Counting())
+    jax.monitoring.unregister_event_duration_listener(listen)
+    return counts
+
+
+def _row(case: str, seconds: float, extra: dict[str, Any]) -> Row:
+    return Row(6, case, None, seconds, None, None, None, None, extra=extra)
+
+
+if __name__ == "__main__":
+    begin(Path(sys.argv[1]))

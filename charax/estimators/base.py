@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from charax.estimators.members import Plan, Trained, train_members
 from charax.estimators.objectives import AbstractObjective, How
@@ -62,14 +62,20 @@ class AbstractTrainedEstimator(BaseEstimator, metaclass=ABCMeta):
     warm_start: bool
     random_state: Any
     verbose: int | bool
+    n_features_in_: int
     trained_: Trained
 
     @abstractmethod
-    def fit(self, X: Table, y: Table = None, sample_weight: Table = None) -> Any:
+    def fit(self, X: Table, y: Table, sample_weight: Table = None) -> Any:
         """Learn from rows."""
 
     def _how(self) -> How:
         return How(self.solver, self.steps, self.rtol, self.adjoint)
+
+    def _check(self, X: Table) -> Float[np.ndarray, "rows features"]:
+        """Rows to be asked about, like those that were learned from."""
+        check_is_fitted(self)
+        return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
 
     def _goes_on(self) -> bool:
         """Whether a fit begins where the last one ended."""

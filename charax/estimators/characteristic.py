@@ -9,7 +9,7 @@ from sklearn.base import RegressorMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from charax.estimators.base import CONSTRAINTS, AbstractTrainedEstimator, Table, check_weights
 from charax.estimators.objectives import Pde
@@ -145,9 +145,7 @@ class CharacteristicRegressor(RegressorMixin, AbstractTrainedEstimator):
 
     def predict(self, X: Table) -> Float[np.ndarray, "rows *values"]:
         """The values at places and times."""
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        (u,), (found,) = self.trained_.respond(self.input_scale_.apply(X))
+        (u,), (found,) = self.trained_.respond(self.input_scale_.apply(self._check(X)))
         if not found.all():
             warnings.warn(
                 f"No learned path leads to {(~found).sum()} of {len(found)} points, the first is number "

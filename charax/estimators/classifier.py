@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import Float, Shaped
 from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from charax.estimators.base import Table, check_weights
 from charax.estimators.rows import Rows
@@ -98,8 +98,7 @@ class CNODEClassifier(ClassifierMixin, AbstractCNODE):
 
     def predict_proba(self, X: Table) -> Float[np.ndarray, "rows classes"]:
         """The probability of every class, in the order of `classes_`."""
-        check_is_fitted(self)
-        probabilities = self._respond(validate_data(self, X, dtype=np.float64, reset=False))
+        probabilities = self._respond(self._check(X))
         return probabilities / probabilities.sum(axis=1, keepdims=True)
 
     def predict(self, X: Table) -> Shaped[np.ndarray, "rows"]:

@@ -165,9 +165,7 @@ class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AbstractTra
         return self.input_scale_.undo(np.asarray(drawn))
 
     def _carry(self, X: Table) -> tuple[Float[np.ndarray, "rows features"], Float[np.ndarray, "rows"]]:
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        carried, log_density = self.trained_.respond(self.input_scale_.apply(X))
+        carried, log_density = self.trained_.respond(self.input_scale_.apply(self._check(X)))
         return carried[0], log_density[0]
 
     @property

@@ -14,7 +14,7 @@ from jax import lax
 from jaxtyping import Array, Float, Float32, Int
 
 from charax.estimators.objectives import AbstractObjective, weighted_mean
-from charax.estimators.rows import Rows, hold_out, round_up, share_out
+from charax.estimators.rows import Batch, Rows, hold_out, round_up, share_out
 from charax.solve import SolveError
 from charax.training import OptimiserSettings, flatten_model
 from charax.training.progress import AbstractProgress
@@ -103,12 +103,12 @@ def train_members(
     )
     order = orders()
     program = _program(objective, plan.optimiser, plan.epochs, order.shape[1])
-    padded = jax.tree.map(jnp.asarray, rows.padded())
+    filled = rows.fill_up()
     course = _start(program, objective, plan, before)
     losses, diverged, began = [], False, time.monotonic()
     plan.progress.start(plan.epochs, order.shape[1], plan.batch_size)
     while len(losses) < plan.epochs and not diverged and int(course.stale.min()) < plan.patience:
-        course, loss = program.epoch(course, padded, order, validate)
+        course, loss = program.epoch(course, filled, order, validate)
         diverged = bool((course.state.streak >= GIVE_UP_AFTER).any())
         losses.append(float(loss.mean()))
         trained = float((course.state.sums["loss"] / course.state.counted).mean())
@@ -154,7 +154,7 @@ def _program(objective: AbstractObjective, optimiser: OptimiserSettings, epochs:
     transform = make_optimiser(optimiser, epochs=epochs, steps_per_epoch=steps)
     step = make_step(objective, rebuild, transform, optimiser.ema)
 
-    def run_epoch(course: Course, rows: Rows, order: Int[Array, "steps batch"], held: Int[Array, "held"]):
+    def run_epoch(course: Course, rows: Batch, order: Int[Array, "steps batch"], held: Int[Array, "held"]):
         take = lambda which: jax.tree.map(lambda leaf: leaf[which], rows)
         state, _ = lax.scan(lambda state, which: (step(state, take(which))[0], None), course.state.start_epoch(), order)
         key = jax.random.wrap_key_data(state.key)
@@ -165,7 +165,7 @@ def _program(objective: AbstractObjective, optimiser: OptimiserSettings, epochs:
         course = Course(state, best, jnp.where(better, loss, course.best_loss), jnp.where(better, 0, course.stale + 1))
         return course, loss
 
-    batch = Rows(jnp.zeros((1, objective.features)), jnp.zeros((1, objective.outputs)), jnp.ones(1))
+    batch = Batch(jnp.zeros((1, objective.features)), jnp.zeros((1, objective.outputs)), jnp.ones(1))
     template, _ = initial_state(objective, batch, transform, seed=0, ema=optimiser.ema)
     return _Program(template, jax.jit(jax.vmap(run_epoch, in_axes=(0, None, 0, 0))))
 

@@ -11,7 +11,7 @@ import optax
 from jax import lax
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from charax.estimators.rows import Rows
+from charax.estimators.rows import Batch
 from charax.models import (
     AbstractRegressor,
     Classifier,
@@ -23,7 +23,7 @@ from charax.models import (
     VectorFlowDesign,
 )
 from charax.solve import Solver
-from charax.training.regression import RegressionMethod, build_regressor, crossing_penalty
+from charax.training.regression import build_regressor, crossing_penalty
 
 _EXACT_UP_TO = 16
 """Columns up to which a density is trained with the exact trace. It is always told with the exact one."""
@@ -65,7 +65,7 @@ class AbstractObjective(ABC):
         """A new model."""
 
     @abstractmethod
-    def measure(self, model: Any, rows: Rows, key: PRNGKeyArray) -> Float[Array, "rows"]:
+    def measure(self, model: Any, rows: Batch, key: PRNGKeyArray) -> Float[Array, "rows"]:
         """The loss of every row; NaN where a solve failed."""
 
     @abstractmethod
@@ -73,7 +73,7 @@ class AbstractObjective(ABC):
         """What the model says of rows: arrays with the rows in their first axis."""
 
     def loss(
-        self, model: eqx.Module, batch: Rows, key: PRNGKeyArray
+        self, model: eqx.Module, batch: Batch, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
         """The weighted mean of the losses, as a step of training asks for it."""
         loss = weighted_mean(self.measure(model, batch, key), batch.weights)
@@ -95,10 +95,10 @@ class Supervised(AbstractObjective):
     def build(self, key: PRNGKeyArray) -> Classifier:
         return self.architecture.build((self.features,), self.outputs, key=key)
 
-    def measure(self, model: Classifier, rows: Rows, key: PRNGKeyArray) -> Float[Array, "rows"]:
-        out, _ = model(jnp.asarray(rows.inputs), solver=self.how.together())
+    def measure(self, model: Classifier, rows: Batch, key: PRNGKeyArray) -> Float[Array, "rows"]:
+        out, _ = model(rows.inputs, solver=self.how.together())
         if self.classifies:
-            return optax.softmax_cross_entropy(out, jnp.asarray(rows.targets))
+            return optax.softmax_cross_entropy(out, rows.targets)
         return jnp.mean(jnp.square(out - rows.targets), axis=1)
 
     def respond(self, model: Classifier, inputs: Float[Array, "rows features"]) -> Float[Array, "rows outputs"]:
@@ -115,9 +115,9 @@ class Density(AbstractObjective):
     def build(self, key: PRNGKeyArray) -> ContinuousFlow:
         return self.design.build((self.features,), key=key)
 
-    def measure(self, model: ContinuousFlow, rows: Rows, key: PRNGKeyArray) -> Float[Array, "rows"]:
+    def measure(self, model: ContinuousFlow, rows: Batch, key: PRNGKeyArray) -> Float[Array, "rows"]:
         trace = ExactTrace() if self.features <= _EXACT_UP_TO else Hutchinson()
-        return -model.log_prob(jnp.asarray(rows.inputs), solver=self.how.together(), trace=trace, key=key)
+        return -model.log_prob(rows.inputs, solver=self.how.together(), trace=trace, key=key)
 
     def respond(
         self, model: ContinuousFlow, inputs: Float[Array, "rows features"]
@@ -131,15 +131,14 @@ class Density(AbstractObjective):
 class Pde(AbstractObjective):
     """Values at places and times, the last column, along learned characteristics."""
 
-    method: RegressionMethod
+    method: str
     width: int
 
     def build(self, key: PRNGKeyArray) -> AbstractRegressor:
         return build_regressor(self.method, Scaling.none(self.features - 1, self.outputs), width=self.width, key=key)
 
-    def measure(self, model: AbstractRegressor, rows: Rows, key: PRNGKeyArray) -> Float[Array, "rows"]:
-        points = jnp.asarray(rows.inputs)
-        out = model(points[:, :-1], points[:, -1], solver=self.how.together())
+    def measure(self, model: AbstractRegressor, rows: Batch, key: PRNGKeyArray) -> Float[Array, "rows"]:
+        out = model(rows.inputs[:, :-1], rows.inputs[:, -1], solver=self.how.together())
         error = jnp.mean(jnp.square(out.u - rows.targets), axis=1)
         # A path that was not found counts, but has nothing to teach.
         return jnp.where(out.found, error, lax.stop_gradient(error)) + crossing_penalty(out.spread)

@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import Float
 from sklearn.base import RegressorMixin, _fit_context
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from charax.estimators.base import Table, check_weights
 from charax.estimators.rows import Rows, Standard
@@ -98,8 +98,7 @@ class CNODERegressor(RegressorMixin, AbstractCNODE):
 
     def predict(self, X: Table) -> Float[np.ndarray, "rows *outputs"]:
         """The values of every row."""
-        check_is_fitted(self)
-        values = self.output_scale_.undo(self._respond(validate_data(self, X, dtype=np.float64, reset=False)))
+        values = self.output_scale_.undo(self._respond(self._check(X)))
         return values[:, 0] if self.has_one_value_ else values
 
     def __sklearn_tags__(self) -> Tags:

@@ -2,8 +2,9 @@
 
 from typing import NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Float32, Int
+from jaxtyping import Array, Float, Float32, Int
 
 SIZES = (64, 256)
 """Rows are filled up to one of these, so that data of many sizes share a few compiled programs."""
@@ -31,6 +32,14 @@ class Standard(NamedTuple):
         return self.mean + self.std * seen
 
 
+class Batch(NamedTuple):
+    """Rows in single precision where they are computed with; those that weigh nothing only fill the batch up."""
+
+    inputs: Float32[Array, "rows features"]
+    targets: Float32[Array, "rows outputs"]
+    weights: Float32[Array, "rows"]
+
+
 class Rows(NamedTuple):
     """Inputs, what is to be learned of them, and how much each counts."""
 
@@ -51,13 +60,12 @@ class Rows(NamedTuple):
         weights = np.bincount(which.ravel(), weights=self.weights[counts], minlength=len(rows))
         return Rows(rows[:, :features], rows[:, features:], weights)
 
-    def padded(self) -> "Rows":
-        """The same in single precision with mean weight one, and rows of zeros that do not count, at least one."""
+    def fill_up(self) -> Batch:
+        """The rows with mean weight one, and after them rows of zeros that do not count, at least one."""
         size = round_up(len(self.weights) + 1)
-        fill = lambda values: np.concatenate(
-            [values, np.zeros((size - len(values), *values.shape[1:]), values.dtype)], dtype=np.float32
-        )
-        return Rows(fill(self.inputs), fill(self.targets), fill(self.weights / self.weights.mean()))
+        fill = lambda values: np.pad(values, ((0, size - len(values)), *((0, 0),) * (values.ndim - 1)))
+        filled = (fill(values).astype(np.float32) for values in (*self[:2], self.weights / self.weights.mean()))
+        return Batch(*map(jnp.asarray, filled))
 
 
 def round_up(rows: int) -> int:

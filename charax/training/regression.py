@@ -26,7 +26,7 @@ _LOST = 0.9
 
 
 def build_regressor(
-    method: RegressionMethod,
+    method: str,
     scaling: Scaling,
     *,
     width: int,

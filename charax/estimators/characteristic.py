@@ -145,7 +145,8 @@ class CharacteristicRegressor(RegressorMixin, AbstractTrainedEstimator):
 
     def predict(self, X: Table) -> Float[np.ndarray, "rows *values"]:
         """The values at places and times."""
-        (u,), (found,) = self.trained_.respond(self.input_scale_.apply(self._check(X)))
+        X = self._check(X)
+        (u,), (found,) = self.trained_.respond(self.input_scale_.apply(X))
         if not found.all():
             warnings.warn(
                 f"No learned path leads to {(~found).sum()} of {len(found)} points, the first is number "

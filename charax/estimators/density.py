@@ -145,7 +145,7 @@ class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AbstractTra
 
     def score_samples(self, X: Table) -> Float[np.ndarray, "rows"]:
         """The log-density of every row."""
-        return self._carry(X)[1].astype(np.float64) - np.log(self.input_scale_.std).sum()
+        return self._carry(X)[1] - np.log(self.input_scale_.std).sum()
 
     def score(self, X: Table, y: Table = None) -> float:
         """The mean log-density of the rows."""
@@ -165,8 +165,9 @@ class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AbstractTra
         return self.input_scale_.undo(np.asarray(drawn))
 
     def _carry(self, X: Table) -> tuple[Float[np.ndarray, "rows features"], Float[np.ndarray, "rows"]]:
-        carried, log_density = self.trained_.respond(self.input_scale_.apply(self._check(X)))
-        return carried[0], log_density[0]
+        X = self._check(X)
+        carried, log_density = self.trained_.respond(self.input_scale_.apply(X))
+        return carried[0].astype(np.float64), log_density[0].astype(np.float64)
 
     @property
     def _n_features_out(self) -> int:

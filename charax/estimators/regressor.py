@@ -98,7 +98,8 @@ class CNODERegressor(RegressorMixin, AbstractCNODE):
 
     def predict(self, X: Table) -> Float[np.ndarray, "rows *outputs"]:
         """The values of every row."""
-        values = self.output_scale_.undo(self._respond(self._check(X)))
+        X = self._check(X)
+        values = self.output_scale_.undo(self._respond(X))
         return values[:, 0] if self.has_one_value_ else values
 
     def __sklearn_tags__(self) -> Tags:

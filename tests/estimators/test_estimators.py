@@ -119,6 +119,12 @@ def test_early_stopping_ends_before_max_iter_and_verbose_tells_of_every_epoch(ca
     assert whole.fit(ROWS, LABELS).n_iter_ == 12
 
 
+@pytest.mark.parametrize("estimator", [estimator for estimator, _ in ESTIMATORS.values()], ids=ESTIMATORS)
+def test_estimator_that_is_not_fitted_says_so(estimator):
+    with pytest.raises(NotFittedError):
+        ask(clone(estimator))
+
+
 def test_bad_input_is_refused_in_the_words_of_scikit_learn():
     with pytest.raises(ValueError, match="The 'method' parameter of CNODEClassifier must be a str among"):
         CNODEClassifier(method="resnet").fit(ROWS, LABELS)
@@ -126,8 +132,6 @@ def test_bad_input_is_refused_in_the_words_of_scikit_learn():
         CNODERegressor().fit([[np.nan], [1.0]], [1.0, 2.0])
     with pytest.raises(ValueError, match="minimum of 2 is required"):
         CharacteristicRegressor().fit([[1.0], [2.0]], [1.0, 2.0])
-    with pytest.raises(NotFittedError):
-        FlowDensity().score_samples(ROWS)
     with pytest.raises(ValueError, match="Unknown label type"):
         CNODEClassifier().fit(ROWS, LENGTHS + 0.01)
 

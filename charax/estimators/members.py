@@ -1,5 +1,6 @@
 """Members of an estimator, trained side by side in one compiled program, with the step of the training loop."""
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -108,7 +109,14 @@ def train_members(
     losses, diverged, began = [], False, time.monotonic()
     plan.progress.start(plan.epochs, order.shape[1], plan.batch_size)
     while len(losses) < plan.epochs and not diverged and int(course.stale.min()) < plan.patience:
-        course, loss = program.epoch(course, filled, order, validate)
+        try:
+            course, loss = jax.block_until_ready(program.epoch(course, filled, order, validate))
+        except jax.errors.JaxRuntimeError as error:
+            if "EquinoxRuntimeError" not in str(error):  # anything but a solve that failed on the way back
+                raise
+            losses.append(math.nan)
+            diverged = True
+            break
         diverged = bool((course.state.streak >= GIVE_UP_AFTER).any())
         losses.append(float(loss.mean()))
         trained = float((course.state.sums["loss"] / course.state.counted).mean())

@@ -23,6 +23,11 @@ ESTIMATORS = {
     "density": (FlowDensity(steps=2, **SMALL), None),
     "characteristic": (CharacteristicRegressor(steps=2, **SMALL), LENGTHS),
 }
+# Its root finder takes longest to compile.
+CASES = [
+    pytest.param(*case, id=name, marks=[pytest.mark.slow] if name == "characteristic" else [])
+    for name, case in ESTIMATORS.items()
+]
 
 
 def ask(estimator, X=ROWS):
@@ -35,7 +40,7 @@ def agree(these, those):
     return all(np.array_equal(this, that) for this, that in zip(these, those, strict=True))
 
 
-@pytest.mark.parametrize(("estimator", "y"), ESTIMATORS.values(), ids=ESTIMATORS)
+@pytest.mark.parametrize(("estimator", "y"), CASES)
 def test_same_random_state_gives_the_same_answers_after_cloning_and_pickling(estimator, y, tmp_path):
     fitted = clone(estimator).fit(ROWS, y)
     joblib.dump(fitted, tmp_path / "estimator")
@@ -44,7 +49,7 @@ def test_same_random_state_gives_the_same_answers_after_cloning_and_pickling(est
     assert not agree(ask(fitted), ask(clone(fitted).set_params(random_state=1).fit(ROWS, y)))
 
 
-@pytest.mark.parametrize(("estimator", "y"), ESTIMATORS.values(), ids=ESTIMATORS)
+@pytest.mark.parametrize(("estimator", "y"), CASES)
 def test_weight_counts_like_repetition_and_order_does_not_matter(estimator, y):
     weights = np.random.default_rng(0).integers(0, 3, len(ROWS))
     again = np.random.default_rng(1).permutation(np.repeat(np.arange(len(ROWS)), weights))
@@ -54,7 +59,7 @@ def test_weight_counts_like_repetition_and_order_does_not_matter(estimator, y):
     assert not agree(ask(weighted), ask(clone(estimator).fit(ROWS, y)))
 
 
-@pytest.mark.parametrize(("estimator", "y"), ESTIMATORS.values(), ids=ESTIMATORS)
+@pytest.mark.parametrize(("estimator", "y"), CASES)
 def test_training_that_diverges_warns_and_leaves_weights_that_work(estimator, y):
     wild = clone(estimator).set_params(learning_rate=1e30, early_stopping=False)
     with pytest.warns(ConvergenceWarning, match="diverged"):
@@ -62,7 +67,7 @@ def test_training_that_diverges_warns_and_leaves_weights_that_work(estimator, y)
     assert all(np.isfinite(answer).all() for answer in ask(wild))
 
 
-@pytest.mark.parametrize(("estimator", "y"), ESTIMATORS.values(), ids=ESTIMATORS)
+@pytest.mark.parametrize(("estimator", "y"), CASES)
 def test_warm_start_goes_on_where_the_last_fit_ended(estimator, y):
     warm = clone(estimator).set_params(warm_start=True, n_iter_no_change=12).fit(ROWS, y)
     first = warm.best_loss_

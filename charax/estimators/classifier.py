@@ -27,7 +27,7 @@ class CNODEClassifier(ClassifierMixin, AbstractCNODE):
         Width of the networks.
     augment : int, default=4
         Columns that ANODE, IL-NODE and second-order methods add.
-    members : int, default=8
+    members : int, default=5
         Models whose answers are averaged, each of which is validated with other rows.
     solver : {"euler", "midpoint", "heun", "bosh3", "tsit5", "dopri5", "dopri8"}, default="midpoint"
         The method of integration.
@@ -39,9 +39,9 @@ class CNODEClassifier(ClassifierMixin, AbstractCNODE):
         How gradients are taken through the solve.
     learning_rate : float, default=5e-3
         Step size of AdamW.
-    weight_decay : float, default=1.0
+    weight_decay : float, default=4.0
         Weight decay of AdamW.
-    max_iter : int, default=200
+    max_iter : int, default=100
         Epochs of training, at most.
     batch_size : int, default=256
         Rows in a step of training, at most.
@@ -50,7 +50,7 @@ class CNODEClassifier(ClassifierMixin, AbstractCNODE):
         Otherwise train for `max_iter` epochs, and choose the weights by the loss of all rows.
     validation_fraction : float, default=0.1
         The share of the rows to hold out, others for every member.
-    n_iter_no_change : int, default=30
+    n_iter_no_change : int, default=20
         Epochs without improvement after which to stop.
     warm_start : bool, default=False
         Begin with the weights of the last fit, and keep its units.

@@ -37,9 +37,9 @@ class CNODEClassifier(ClassifierMixin, AbstractCNODE):
         Keep to this tolerance instead of making equal steps.
     adjoint : {"checkpoint", "backsolve", "direct"}, default="checkpoint"
         How gradients are taken through the solve.
-    learning_rate : float, default=5e-3
+    learning_rate : float, default=1e-2
         Step size of AdamW.
-    weight_decay : float, default=4.0
+    weight_decay : float, default=2.0
         Weight decay of AdamW.
     max_iter : int, default=100
         Epochs of training, at most.

@@ -132,7 +132,7 @@ class PathRegressor(AbstractRegressor):
     def _spread(self, foot: Float[Array, "points d"], time: Float[Array, "points 1"]) -> Float[Array, "points"]:
         end = lambda foot: foot + time * self.velocity.direction(self.initial(foot), foot).slope
         along = lambda unit: jax.jvp(end, (foot,), (jnp.broadcast_to(unit, foot.shape),))[1]
-        columns = jnp.stack([along(unit) for unit in jnp.eye(foot.shape[1], dtype=foot.dtype)], axis=-1)
+        columns = jax.vmap(along, out_axes=-1)(jnp.eye(foot.shape[1], dtype=foot.dtype))
         return columns[:, 0, 0] if foot.shape[1] == 1 else jnp.linalg.det(columns)
 
     def paths(self, starts: Float[Array, "starts d"], times: Float[Array, "times"]) -> Float[Array, "times starts d"]:

@@ -25,6 +25,32 @@ _LOST = 0.9
 """The share of points without a foot point from which on a step is not made."""
 
 
+def build_regressor(
+    method: str,
+    scaling: Scaling,
+    *,
+    width: int,
+    velocity_reads: tuple[Part, ...] = ("u",),
+    source_reads: tuple[Part, ...] = ("u",),
+    key: PRNGKeyArray,
+) -> AbstractRegressor:
+    """A new model by the name of its method; what it `reads` matters to `equation` only."""
+    match method:
+        case "c-node":
+            return PathRegressor.build(scaling, width=width, key=key)
+        case "equation":
+            reads = {"velocity_reads": velocity_reads, "source_reads": source_reads}
+            return EquationRegressor.build(scaling, width=width, **reads, key=key)
+        case "node" | "node-fair":
+            return TimeRegressor.build(scaling, width=width, fair=method == "node-fair", key=key)
+    raise ValueError(f"unknown method {method!r}; choose from c-node, node, node-fair, equation")
+
+
+def crossing_penalty(spread: Float[Array, "points"]) -> Float[Array, "points"]:
+    """Paths that cross leave places that have several values or none: they are kept apart."""
+    return jnp.square(jax.nn.relu(_APART - spread))
+
+
 class RegressionTask(AbstractTask):
     """Learn a function of place and time.
 
@@ -99,15 +125,8 @@ class RegressionTask(AbstractTask):
         )
 
     def build(self, key: PRNGKeyArray) -> AbstractRegressor:
-        match self.method:
-            case "c-node":
-                return PathRegressor.build(self.scaling, width=self.width, key=key)
-            case "equation":
-                reads = {"velocity_reads": self.velocity_reads, "source_reads": self.source_reads}
-                return EquationRegressor.build(self.scaling, width=self.width, **reads, key=key)
-            case "node" | "node-fair":
-                return TimeRegressor.build(self.scaling, width=self.width, fair=self.method == "node-fair", key=key)
-        raise ValueError(f"unknown method {self.method!r}; choose from c-node, node, node-fair, equation")
+        reads = {"velocity_reads": self.velocity_reads, "source_reads": self.source_reads}
+        return build_regressor(self.method, self.scaling, width=self.width, **reads, key=key)
 
     def loss(
         self, model: eqx.Module, batch: Samples, key: PRNGKeyArray
@@ -116,9 +135,7 @@ class RegressionTask(AbstractTask):
         # A path that was not found has nothing to say; the others go on learning without it.
         error = jnp.where(out.found, self._squared(out.u, batch.u), 0)
         lost = 1 - out.found.mean()
-        # Paths that cross leave places that have several values or none: they are kept apart.
-        crossing = jnp.mean(jnp.square(jax.nn.relu(_APART - out.spread)))
-        loss = error.sum() / jnp.maximum(out.found.sum(), 1) + crossing
+        loss = error.sum() / jnp.maximum(out.found.sum(), 1) + jnp.mean(crossing_penalty(out.spread))
         return loss, {"failed": (lost > _LOST).astype(float), "lost": lost}
 
     def measure(self, model: eqx.Module, batch: Samples) -> dict[str, Float[Array, "batch"]]:

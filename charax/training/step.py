@@ -10,7 +10,7 @@ import optax
 from jaxtyping import Array, Float, Int, PyTree, UInt32
 
 from charax.training.settings import OptimiserSettings
-from charax.training.task import AbstractTask, Batch
+from charax.training.task import Batch, Objective
 from charax.training.vector import Rebuild, flatten_model
 
 GIVE_UP_AFTER = 10
@@ -83,7 +83,7 @@ def make_optimiser(settings: OptimiserSettings, *, epochs: int, steps_per_epoch:
 
 
 def make_step(
-    task: AbstractTask, rebuild: Rebuild, optimiser: optax.GradientTransformation, ema: float | None
+    task: Objective, rebuild: Rebuild, optimiser: optax.GradientTransformation, ema: float | None
 ) -> Callable[[State, Batch], tuple[State, Report]]:
     """The step as a function for `jit`; `rebuild` makes the model from its parameters."""
 
@@ -125,7 +125,7 @@ def make_step(
 
 
 def initial_state(
-    task: AbstractTask, batch: Batch, optimiser: optax.GradientTransformation, *, seed: int, ema: float | None
+    task: Objective, batch: Batch, optimiser: optax.GradientTransformation, *, seed: int, ema: float | None
 ) -> tuple[State, Rebuild]:
     """The state before the first step, and the model as a function of its parameters."""
     model_key, step_key = jax.random.split(jax.random.key(seed))

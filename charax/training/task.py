@@ -42,6 +42,21 @@ class Samples(NamedTuple):
     """The value of a fully bright pixel, if they are images."""
 
 
+@runtime_checkable
+class Objective(Protocol):
+    """What a step of training asks: a model, and its loss. Every task is one."""
+
+    def build(self, key: PRNGKeyArray) -> eqx.Module:
+        """A new model."""
+        ...
+
+    def loss(
+        self, model: eqx.Module, batch: Batch, key: PRNGKeyArray
+    ) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
+        """The loss of a training batch, and what to report with it: `failed` (1 if a solve failed, else 0) and more."""
+        ...
+
+
 class AbstractTask(eqx.Module):
     """A kind of learning: classification, flows, PDEs and series differ in nothing else that the loop can see.
 

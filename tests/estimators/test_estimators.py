@@ -23,9 +23,9 @@ ESTIMATORS = {
     "density": (FlowDensity(steps=2, **SMALL), None),
     "characteristic": (CharacteristicRegressor(steps=2, **SMALL), LENGTHS),
 }
-# Its root finder takes longest to compile.
+# A trace and a root finder take long to compile.
 CASES = [
-    pytest.param(*case, id=name, marks=[pytest.mark.slow] if name == "characteristic" else [])
+    pytest.param(*case, id=name, marks=[pytest.mark.slow] if name in ("characteristic", "density") else [])
     for name, case in ESTIMATORS.items()
 ]
 
@@ -90,6 +90,7 @@ def test_classifier_learns_iris():
     assert scores.mean() > 0.8
 
 
+@pytest.mark.slow
 def test_grid_search_over_method_and_characteristic_dim_in_a_pipeline():
     grid = {"cnodeclassifier__method": ["c-node", "anode"], "cnodeclassifier__characteristic_dim": [1, 2]}
     pipeline = make_pipeline(StandardScaler(), CNODEClassifier(**FEW))
@@ -98,6 +99,7 @@ def test_grid_search_over_method_and_characteristic_dim_in_a_pipeline():
     assert search.best_estimator_[-1].get_params()["method"] == search.best_params_["cnodeclassifier__method"]
 
 
+@pytest.mark.slow
 def test_several_values_are_learned_at_once():
     both = np.column_stack([LENGTHS, -2 * LENGTHS])
     regressor = CNODERegressor(**FEW).set_params(max_iter=100).fit(ROWS, both)
@@ -116,6 +118,7 @@ def test_names_of_columns_are_kept_and_asked_for():
         density.transform(frame[["width", "length", "petal"]])
 
 
+@pytest.mark.slow
 def test_early_stopping_ends_before_max_iter_and_verbose_tells_of_every_epoch(capsys):
     stopped = CNODEClassifier(**FEW).set_params(learning_rate=1.0, n_iter_no_change=2, verbose=True).fit(ROWS, LABELS)
     assert 2 < stopped.n_iter_ < 12
@@ -141,6 +144,7 @@ def test_bad_input_is_refused_in_the_words_of_scikit_learn():
         CNODEClassifier().fit(ROWS, LENGTHS + 0.01)
 
 
+@pytest.mark.slow
 def test_density_is_one_altogether_in_the_units_of_the_data():
     X = np.random.default_rng(0).normal(5.0, 3.0, (60, 1))
     density = FlowDensity(width=4, max_iter=12, random_state=0).fit(X)
@@ -149,6 +153,7 @@ def test_density_is_one_altogether_in_the_units_of_the_data():
     assert abs(density.sample(2_000, random_state=0).mean() - X.mean()) < 1
 
 
+@pytest.mark.slow
 def test_prediction_with_a_tolerance_does_not_depend_on_the_other_rows():
     regressor = CNODERegressor(**FEW, rtol=1e-2).set_params(max_iter=2).fit(ROWS, LENGTHS)
     one_by_one = np.concatenate([regressor.predict(row[None]) for row in ROWS[:5]])

@@ -111,7 +111,7 @@ def train_members(
     while len(losses) < plan.epochs and not diverged and int(course.stale.min()) < plan.patience:
         try:
             course, loss = jax.block_until_ready(program.epoch(course, filled, order, validate))
-        except jax.errors.JaxRuntimeError as error:
+        except (jax.errors.JaxRuntimeError, ValueError) as error:  # JAX raises the latter if it did not run ahead
             if "EquinoxRuntimeError" not in str(error):  # anything but a solve that failed on the way back
                 raise
             losses.append(math.nan)

@@ -133,13 +133,22 @@ class PathRegressor(AbstractRegressor):
         end = lambda foot: foot + time * self.velocity.direction(self.initial(foot), foot).slope
         along = lambda unit: jax.jvp(end, (foot,), (jnp.broadcast_to(unit, foot.shape),))[1]
         columns = jax.vmap(along, out_axes=-1)(jnp.eye(foot.shape[1], dtype=foot.dtype))
-        return columns[:, 0, 0] if foot.shape[1] == 1 else jnp.linalg.det(columns)
+        return _determinants(columns)
 
     def paths(self, starts: Float[Array, "starts d"], times: Float[Array, "times"]) -> Float[Array, "times starts d"]:
         """Straight lines, each in its own direction."""
         foot = self.scaling.place(starts)
         slope = self.velocity.direction(self.initial(foot), foot).slope
         return self.scaling.place_back(foot + (times / self.scaling.time)[:, None, None] * slope)
+
+
+def _determinants(matrices: Float[Array, "points d d"]) -> Float[Array, "points"]:
+    d = matrices.shape[1]
+    if d == 1:
+        return matrices[:, 0, 0]
+    # Up to 3 there is a formula. Beyond, many matrices are factorised by all threads together, and if the root finder
+    # does so at the same time, the two wait for each other's threads for ever (jaxlib 0.10.2 on two cores).
+    return jnp.linalg.det(matrices) if d <= 3 else lax.map(jnp.linalg.det, matrices)
 
 
 def _approach(

@@ -96,4 +96,4 @@ def _read_digits() -> Raw:
 
     images, labels = load_digits(return_X_y=True)
     classes = tuple(str(digit) for digit in range(10))
-    return Raw("digits", Labelled(images.reshape(-1, 8, 8, 1), labels.astype(np.int32)), classes, white=16.0)
+    return Raw("digits", Labelled(images.reshape(-1, 8, 8, 1), np.asarray(labels, np.int32)), classes, white=16.0)

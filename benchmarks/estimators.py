@@ -24,7 +24,8 @@ from charax.estimators import CNODEClassifier, CNODERegressor
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results" / "estimators"
 DATA = ("iris", "wine", "breast_cancer", "diabetes", "digits")
-FOLDS = 5
+FOLDS, SEED = 5, 2
+"""The defaults were chosen with the folds of seeds 0 and 1, so these are others."""
 NAMES = {"charax": "charax", "linear": "logistic or ridge regression", "forest": "random forest"}
 
 
@@ -49,12 +50,12 @@ def run(data: str) -> dict[str, Any]:
     """Scores and seconds of all three on one data set."""
     X, y = getattr(datasets, f"load_{data}")(return_X_y=True)
     regression = data == "diabetes"
-    folds = (KFold if regression else StratifiedKFold)(FOLDS, shuffle=True, random_state=0)
+    folds = (KFold if regression else StratifiedKFold)(FOLDS, shuffle=True, random_state=SEED)
     ours, linear, forest = (
-        (CNODERegressor(random_state=0), Ridge(), RandomForestRegressor(random_state=0))
+        (CNODERegressor(random_state=SEED), Ridge(), RandomForestRegressor(random_state=0))
         if regression
         else (
-            CNODEClassifier(random_state=0),
+            CNODEClassifier(random_state=SEED),
             LogisticRegression(max_iter=1_000),
             RandomForestClassifier(random_state=0),
         )
@@ -105,12 +106,13 @@ with theirs, all behind a `StandardScaler`: mean and standard error of {FOLDS} f
 {lines}
 
 *Within*: not below the better of the other two by more than the standard error of that one, which is so for {met} of
-{len(rows)}. The first fit is in a fresh process and includes all compilation; the slowest took {slowest:.1f} s, on two
-cores that had other work to do as well. The other two need seconds at most.
+{len(rows)}. The first fit is in a fresh process and includes all compilation; the slowest took {slowest:.1f} s on two
+cores. The other two need seconds at most.
 
-The defaults are one choice for all five, but it was made among about ten by scores on these same folds with one seed,
-so the table flatters them: a choice before it met four of five (digits 0.9700), and iris went from 0.9467 to 0.9667
-between choices. The other two were not tuned. Folds are few: differences of a standard error mean nothing.
+The defaults are one choice for all five. It was made among about fifteen by scores on other folds of the same data
+(seeds 0 and 1; these are of seed {SEED}), so the rows are not new to them, and the table may flatter them a little. With
+half as many members breast cancer missed the mark on the folds of seed 1. The other two were not tuned. Folds are few:
+differences of a standard error mean nothing.
 """
 
 

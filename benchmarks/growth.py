@@ -111,7 +111,9 @@ def draw_growth(rows: list[dict[str, Any]], path: Path) -> Path:
                 axis.loglog(x, y / y[0], "o-", markersize=4, color=colour, label=label)
             axis.set_xticks(x, [str(value) for value in x])
             axis.minorticks_off()
-            name, *rest = extra["axis"].split(", ", 1)
-            axis.set(xlabel=name, title=rest[0] if rest else "", ylabel=f"beside {name.removesuffix(' a side')} {x[0]}")
+            name, *rest = extra["axis"].split(", ")
+            axis.set(xlabel=name, title=rest[0] if rest else "", ylabel=f"beside that of {x[0]}")
+            low, high = axis.get_ylim()
+            axis.set_ylim(min(low, 0.5), max(high, 10))  # what hardly grows should look so
             axis.legend(fontsize="x-small")
     return path

@@ -27,7 +27,7 @@ class CNODERegressor(RegressorMixin, AbstractCNODE):
         Width of the networks.
     augment : int, default=4
         Columns that ANODE, IL-NODE and second-order methods add.
-    members : int, default=5
+    members : int, default=10
         Models whose answers are averaged, each of which is validated with other rows.
     solver : {"euler", "midpoint", "heun", "bosh3", "tsit5", "dopri5", "dopri8"}, default="midpoint"
         The method of integration.

@@ -31,7 +31,7 @@ class AbstractCNODE(AbstractTrainedEstimator):
         characteristic_dim=2,
         width=32,
         augment=4,
-        members=5,
+        members=10,
         solver="midpoint",
         steps=2,
         rtol=None,

@@ -110,9 +110,9 @@ with theirs, all behind a `StandardScaler`: mean and standard error of {FOLDS} f
 cores. The other two need seconds at most.
 
 The defaults are one choice for all five. It was made among about fifteen by scores on other folds of the same data
-(seeds 0 and 1; these are of seed {SEED}), so the rows are not new to them, and the table may flatter them a little. With
-half as many members breast cancer missed the mark on the folds of seed 1. The other two were not tuned. Folds are few:
-differences of a standard error mean nothing.
+(seeds 0 and 1; these are of seed {SEED}), so the rows are not new to them, and the table may flatter them a little.
+With half as many members breast cancer missed the mark on the folds of seed 1. The other two were not tuned. Folds are
+few: differences of a standard error mean nothing.
 """
 
 

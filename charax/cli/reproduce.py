@@ -50,7 +50,8 @@ def reproduce_table1(
     """The paper's Table 1: accuracy, evaluations and parameters of eight methods. Interrupted, it goes on where it was.
 
     Args:
-        budget: smoke: digits, minutes. cpu: the paper's data, narrower and shorter. paper: its own setting, for a GPU.
+        budget: smoke: digits, minutes. cpu: the paper's data, narrower and shorter. long: NODE and C-NODE on the colour
+            images, three seeds, minutes each. paper: its own setting, for a GPU.
         dataset: Only these data sets.
         method: Only these methods.
         seeds: Seeds per row, instead of the budget's.

@@ -11,6 +11,7 @@ import jax
 
 from benchmarks import core, growth, machine, picture, rows, startup
 from benchmarks.peers.process import Peer
+from charax.training import keep_freed_memory
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
 PEERS = {1: rows.row1, 2: rows.row2, 3: rows.row3, 4: rows.row4}
@@ -25,6 +26,7 @@ def main() -> None:
     unknown = set(chosen) - {0, *PEERS, *ALONE}
     if unknown:
         parser.error(f"there is no row {', '.join(map(str, sorted(unknown)))}")
+    keep_freed_memory()
     RESULTS.mkdir(parents=True, exist_ok=True)
     if 0 in chosen:
         _run_core()

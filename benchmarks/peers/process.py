@@ -1,6 +1,7 @@
 """A peer: a Python with PyTorch that is asked to make a model and to run it. It is idle while we are timed."""
 
 import json
+import os
 import subprocess
 import tempfile
 from pathlib import Path
@@ -22,6 +23,8 @@ class Peer:
         self._process = subprocess.Popen(
             [PYTHON, "-m", "benchmarks.peers.worker"],
             cwd=ROOT,
+            # What `keep_freed_memory` does for us.
+            env=os.environ | {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**40), "MALLOC_ARENA_MAX": "1"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -18,6 +18,7 @@ from charax.cli import (
     training,
 )  # the commands register themselves
 from charax.cli.app import app
+from charax.training.memory import keep_freed_memory
 
 __all__ = [
     "app",
@@ -35,6 +36,7 @@ __all__ = [
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit status is 0 for success, 2 for bad usage or input, 1 for anything else."""
     _keep_compiled_programs()
+    keep_freed_memory()
     try:
         app.cli(
             prog="charax",

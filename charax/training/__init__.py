@@ -9,6 +9,7 @@ from charax.training.export import Trained, load_model, save_model
 from charax.training.forecast import ForecastSettings
 from charax.training.forecasting import ForecastTask
 from charax.training.loop import Fitted, fit
+from charax.training.memory import keep_freed_memory
 from charax.training.naming import name_arrays
 from charax.training.pde import PdeSettings
 from charax.training.progress import AbstractProgress, Lines, Live, Silent, make_progress
@@ -65,6 +66,7 @@ __all__ = [
     "flatten_model",
     "from_json",
     "is_finished",
+    "keep_freed_memory",
     "load_model",
     "load_run",
     "load_settings",

@@ -1,0 +1,50 @@
+"""Winograd's convolution against XLA's."""
+
+import hypothesis
+import hypothesis.strategies as st
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from charax.nn import convolve
+from charax.nn.winograd import convolve_tiles, correlate_tiles
+
+
+def reference(image, kernel):
+    return lax.conv_general_dilated(image, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+
+def random(seed, *shape):
+    return jax.random.normal(jax.random.key(seed), shape)
+
+
+@pytest.mark.usefixtures("x64")
+@hypothesis.settings(max_examples=12)
+@hypothesis.given(
+    batch=st.integers(1, 2),
+    height=st.integers(1, 6),
+    width=st.integers(1, 6),
+    inputs=st.integers(1, 3),
+    outputs=st.integers(1, 3),
+)
+def test_value_and_kernel_gradient_agree_with_xla(batch, height, width, inputs, outputs):
+    image, kernel = random(0, batch, height, width, inputs), random(1, 3, 3, inputs, outputs)
+    cotangent = random(2, batch, height, width, outputs)
+    np.testing.assert_allclose(convolve_tiles(image, kernel), reference(image, kernel), atol=1e-12)
+    (gradient,) = jax.vjp(lambda kernel: reference(image, kernel), kernel)[1](cotangent)
+    np.testing.assert_allclose(correlate_tiles(image, cotangent), gradient, atol=1e-12)
+
+
+def test_wide_convolutions_take_this_way_and_round_no_worse_than_xla():
+    image, kernel = random(0, 1, 131, 127, 40), random(1, 3, 3, 40, 41)
+    assert "dot_general" in jax.jit(convolve).lower(image, kernel).as_text()
+    loss = lambda convolution: lambda image, kernel: jnp.sum(jnp.sin(convolution(image, kernel)))
+    ours = jax.grad(loss(convolve), (0, 1))(image, kernel)
+    theirs = jax.grad(loss(reference), (0, 1))(image, kernel)
+    with jax.enable_x64(True):
+        exact = jax.grad(loss(reference), (0, 1))(np.asarray(image, np.float64), np.asarray(kernel, np.float64))
+    for mine, xla, true in zip(ours, theirs, exact, strict=True):
+        error, usual = (np.abs(np.asarray(one, np.float64) - true).max() for one in (mine, xla))
+        assert error <= 4 * usual + 1e-6 * np.abs(true).max()

@@ -37,14 +37,11 @@ def test_value_and_kernel_gradient_agree_with_xla(batch, height, width, inputs, 
     np.testing.assert_allclose(correlate_tiles(image, cotangent), gradient, atol=1e-12)
 
 
-def test_wide_convolutions_take_this_way_and_round_no_worse_than_xla():
+def test_wide_convolutions_take_this_way_and_agree_with_xla_to_rounding():
     image, kernel = random(0, 1, 131, 127, 40), random(1, 3, 3, 40, 41)
     assert "dot_general" in jax.jit(convolve).lower(image, kernel).as_text()
     loss = lambda convolution: lambda image, kernel: jnp.sum(jnp.sin(convolution(image, kernel)))
     ours = jax.grad(loss(convolve), (0, 1))(image, kernel)
     theirs = jax.grad(loss(reference), (0, 1))(image, kernel)
-    with jax.enable_x64(True):
-        exact = jax.grad(loss(reference), (0, 1))(np.asarray(image, np.float64), np.asarray(kernel, np.float64))
-    for mine, xla, true in zip(ours, theirs, exact, strict=True):
-        error, usual = (np.abs(np.asarray(one, np.float64) - true).max() for one in (mine, xla))
-        assert error <= 4 * usual + 1e-6 * np.abs(true).max()
+    for mine, xla in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(mine, xla, atol=1e-5 * float(jnp.abs(xla).max()))

@@ -268,7 +268,8 @@ class ImageCase:
         self.image = torch.tensor(arrays.pop("images")).permute(0, 3, 1, 2).contiguous()
         self.labels = torch.tensor(arrays.pop("labels")).long()
         self.model, self.tolerance = ImageClassifier(arrays, **model), tolerance
-        self.optimiser = torch.optim.AdamW(self.model.parameters(), lr=1e-3, weight_decay=5e-4)
+        # All the work of a step, and none of its effect: the weights, and with them the evaluations, stay as they are.
+        self.optimiser = torch.optim.AdamW(self.model.parameters(), lr=0.0, weight_decay=5e-4)
 
     @property
     def nfe(self) -> int:

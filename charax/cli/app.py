@@ -28,7 +28,11 @@ def tell(answer: Mapping[str, Any], table: Table, *, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(json.dumps(answer) + "\n")
     else:
+        # Below and not inside: a caption is folded to the width of its table, and a path in it broken.
+        caption, table.caption = table.caption, None
         Console().print(table)
+        if caption is not None:
+            Console().print(caption, markup=False, highlight=False, soft_wrap=True)
 
 
 def number_table(numbers: Mapping[str, float | None], title: str) -> Table:

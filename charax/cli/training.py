@@ -10,7 +10,7 @@ from charax.cli.app import Json, Positional, app, number_table, tell, train
 from charax.training import ClassifySettings, DensitySettings, ForecastSettings, PdeSettings, Run, Settings
 
 _SHOWN = 8
-"""Rows and columns of predictions that are printed; the file has all of them."""
+"""Rows of predictions that are printed; the file has all of them."""
 
 
 @train.command(name="classify")
@@ -125,9 +125,9 @@ def predict(
 
     predictions = predict(run, inputs)
     predictions.write(output)
-    table = Table(*predictions.columns[:_SHOWN], title=f"Predictions, all of them in {output}")
+    table = Table(*predictions.columns[: predictions.shown], title=f"Predictions, all of them in {output}")
     for row in predictions.rows[:_SHOWN]:
-        table.add_row(*row[:_SHOWN])
+        table.add_row(*row[: predictions.shown])
     tell({"output": str(output), "predictions": len(predictions.rows)}, table, as_json=as_json)
 
 

@@ -92,10 +92,11 @@ class ClassificationTask(AbstractTask):
         """The class and the probabilities of the inputs in a file or folder."""
         raw, names = read_inputs(inputs, shape=self.input_shape, columns=self.columns, white=self.normalisation.white)
         rows = [
-            [name, self.classes[int(np.argmax(row))], *(f"{value:.6g}" for value in row)]
+            [name, self.classes[int(np.argmax(row))], *(f"{value:.6g}" for value in (row.max(), *row))]
             for name, row in zip(names, self.probabilities(model, raw), strict=True)
         ]
-        return Predictions(["input", "class", *(f"probability of {name}" for name in self.classes)], rows)
+        header = ["input", "class", "probability", *(f"probability of {name}" for name in self.classes)]
+        return Predictions(header, rows, shown=3)
 
     def probabilities(
         self, model: eqx.Module, raw: Shaped[np.ndarray, "n *shape"], *, batch_size: int = 256

@@ -22,6 +22,8 @@ class Predictions(NamedTuple):
 
     columns: list[str]
     rows: list[list[str]]
+    shown: int = 8
+    """How many of the columns, from the first, are worth a place on a terminal."""
 
     def write(self, path: Path) -> None:
         """Write a CSV file with a header; a file that was there stays until the new one is whole."""

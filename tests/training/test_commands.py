@@ -4,6 +4,8 @@ import shutil
 
 import numpy as np
 import pytest
+from PIL import Image
+from sklearn.datasets import load_digits
 
 from charax.cli import main
 
@@ -44,9 +46,30 @@ def test_predict_writes_classes_and_probabilities_without_the_training_data(run,
     assert answer == {"output": str(output), "predictions": 3}
     with output.open() as file:
         header, *rows = csv.reader(file)
-    assert header == ["input", "class", "probability of 0", "probability of 1"]
+    assert header == ["input", "class", "probability", "probability of 0", "probability of 1"]
     assert [row[:2] for row in rows] == [["0", "0"], ["1", "1"], ["2", "1"]]
-    assert all(abs(sum(map(float, row[2:])) - 1) < 1e-5 for row in rows)
+    assert all(abs(sum(map(float, row[3:])) - 1) < 1e-5 for row in rows)
+    assert all(row[2] == max(row[3:], key=float) for row in rows)
+
+
+@pytest.mark.slow
+def test_predict_reads_a_single_picture_and_names_one_of_the_wrong_size(tmp_path, capsys):
+    ask(capsys, "train", "classify", "--epochs", "3", "--output", tmp_path, "--name", "digits")
+    pixels = (load_digits().images[3] / 16 * 255).astype(np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "three.png")
+    assert (
+        main(["predict", str(tmp_path / "digits"), str(tmp_path / "three.png"), "--output", str(tmp_path / "p.csv")])
+        == 0
+    )
+    shown = capsys.readouterr().out
+    assert "three.png" in shown
+    assert "…" not in shown
+    with (tmp_path / "p.csv").open() as file:
+        _, row = csv.reader(file)
+    assert row[:2] == ["three.png", "3"]
+    Image.fromarray(pixels).resize((16, 16)).save(tmp_path / "large.png")
+    assert main(["predict", str(tmp_path / "digits"), str(tmp_path / "large.png")]) == 2
+    assert "8 x 8" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

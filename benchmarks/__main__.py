@@ -9,12 +9,12 @@ from typing import Any
 
 import jax
 
-from benchmarks import core, growth, machine, picture, rows, startup
+from benchmarks import core, growth, images, machine, picture, rows, startup
 from benchmarks.peers.process import Peer
 from charax.training import keep_freed_memory
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
-PEERS = {1: rows.row1, 2: rows.row2, 3: rows.row3, 4: rows.row4}
+PEERS = {1: rows.row1, 2: images.row2, 3: rows.row3, 4: images.row4}
 ALONE = {5: growth.row5, 6: startup.row6, 7: machine.row7}
 
 

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from benchmarks import rows
+from benchmarks import images, rows
 from benchmarks.peers.process import PYTHON, Peer
 from charax.solve import Solver
 
@@ -39,10 +39,10 @@ def test_toy_flow(peer, how):
     assert np.allclose(ours, peer.outputs(how)["log_prob"], atol=1e-3)
 
 
-@pytest.mark.parametrize(("dataset", "method", "batch"), rows.IMAGES)
+@pytest.mark.parametrize(("dataset", "method", "batch"), images.IMAGES)
 @pytest.mark.parametrize("how", ["euler 2", "dopri5"])
 def test_image_classifier(peer, dataset, method, batch, how):
-    side = rows.ImageSide.make(dataset, method, 2)
+    side = images.ImageSide.make(dataset, method, 2)
     peer.prepare("image", side.arrays(), tolerance=1e-5, **side.layers())
     solver = Solver("euler", steps=2) if how == "euler 2" else Solver("dopri5", rtol=1e-5, atol=1e-5)
     ours = jnp.asarray(side.infer(solver)())

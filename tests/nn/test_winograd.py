@@ -21,7 +21,7 @@ def random(seed, *shape):
 
 
 @pytest.mark.usefixtures("x64")
-@hypothesis.settings(max_examples=12)
+@hypothesis.settings(max_examples=5)
 @hypothesis.given(
     batch=st.integers(1, 2),
     height=st.integers(1, 6),

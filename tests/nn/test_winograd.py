@@ -1,7 +1,5 @@
 """Winograd's convolution against XLA's."""
 
-import hypothesis
-import hypothesis.strategies as st
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,20 +19,14 @@ def random(seed, *shape):
 
 
 @pytest.mark.usefixtures("x64")
-@hypothesis.settings(max_examples=5)
-@hypothesis.given(
-    batch=st.integers(1, 2),
-    height=st.integers(1, 6),
-    width=st.integers(1, 6),
-    inputs=st.integers(1, 3),
-    outputs=st.integers(1, 3),
-)
+@pytest.mark.parametrize(("batch", "height", "width", "inputs", "outputs"), [(2, 5, 4, 3, 2), (1, 1, 3, 1, 2)])
 def test_value_and_kernel_gradient_agree_with_xla(batch, height, width, inputs, outputs):
     image, kernel = random(0, batch, height, width, inputs), random(1, 3, 3, inputs, outputs)
     cotangent = random(2, batch, height, width, outputs)
-    np.testing.assert_allclose(convolve_tiles(image, kernel), reference(image, kernel), atol=1e-12)
-    (gradient,) = jax.vjp(lambda kernel: reference(image, kernel), kernel)[1](cotangent)
-    np.testing.assert_allclose(correlate_tiles(image, cotangent), gradient, atol=1e-12)
+    ours = jax.jit(lambda image, kernel, cotangent: (convolve_tiles(image, kernel), correlate_tiles(image, cotangent)))
+    out, pull = jax.vjp(lambda kernel: reference(image, kernel), kernel)
+    for mine, xla in zip(ours(image, kernel, cotangent), (out, *pull(cotangent)), strict=True):
+        np.testing.assert_allclose(mine, xla, atol=1e-12)
 
 
 def test_wide_convolutions_take_this_way_and_agree_with_xla_to_rounding():

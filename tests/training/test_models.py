@@ -99,6 +99,7 @@ def test_solver_settings_replace_what_they_name():
     assert float(adaptive.rtol) == float(adaptive.atol) == 1e-4
 
 
+@pytest.mark.slow
 def test_a_backward_solve_that_fails_is_a_skipped_step():
     few = Solver("dopri5", rtol=1e-3, atol=1e-3, adjoint="backsolve", max_steps=2)
     failing = dataclasses.replace(task("node"), solver=few)

@@ -8,13 +8,14 @@ _TUNED = ("GLIBC_TUNABLES", "MALLOC_ARENA_MAX", "MALLOC_MMAP_MAX_", "MALLOC_TRIM
 
 
 def keep_freed_memory() -> bool:
-    """Let the process keep the memory that it frees; whether this could be had.
+    """Ask malloc to keep the memory that the process frees; whether it agreed.
 
     A step of training allocates its temporaries as one block, frees it, and allocates it again. By default glibc gives
     blocks of that size back to the system, which has to clear every page anew: a quarter of the time of an image
     classifier's step. The price is that the process stays as large as it once was.
 
-    Call it before the first computation; every `charax …` command does. It does nothing where malloc is not glibc's,
+    Call it before the first computation; every `charax …` command does. Threads that have an arena of their own by then
+    are not bound by it, so that it does not help every process. It does nothing where malloc is not glibc's,
     or where its environment variables say how it should behave.
 
     ```python

@@ -11,7 +11,7 @@ import jax
 
 from benchmarks import core, growth, images, machine, picture, rows, startup
 from benchmarks.peers.process import Peer
-from charax.training import keep_freed_memory
+from charax.training import tune_process
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
 PEERS = {1: rows.row1, 2: images.row2, 3: rows.row3, 4: images.row4}
@@ -26,7 +26,7 @@ def main() -> None:
     unknown = set(chosen) - {0, *PEERS, *ALONE}
     if unknown:
         parser.error(f"there is no row {', '.join(map(str, sorted(unknown)))}")
-    keep_freed_memory()
+    tune_process()
     RESULTS.mkdir(parents=True, exist_ok=True)
     if 0 in chosen:
         _run_core()

@@ -21,7 +21,7 @@ from rich.table import Table
 from benchmarks.machine import FIELDS, FieldSide
 from benchmarks.rows import DenseSide, ToySide
 from charax.solve import Solver
-from charax.training import keep_freed_memory
+from charax.training import tune_process
 
 _REPETITIONS = 5
 _SHOWN = 14
@@ -68,7 +68,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("case")
     case = parser.parse_args().case
-    keep_freed_memory()
+    tune_process()
     wall, kinds = measure(make_call(case))
     total = sum(seconds for seconds, _ in kinds.values())
     table = Table("operation", title=f"{case}: {wall * 1e3:.2f} ms a call, {total * 1e3:.2f} ms of operations")

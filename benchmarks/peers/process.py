@@ -23,7 +23,7 @@ class Peer:
         self._process = subprocess.Popen(
             [PYTHON, "-m", "benchmarks.peers.worker"],
             cwd=ROOT,
-            # What `keep_freed_memory` does for us.
+            # What `tune_process` does with malloc for us.
             env=os.environ | {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**40), "MALLOC_ARENA_MAX": "1"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

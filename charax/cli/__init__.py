@@ -18,7 +18,7 @@ from charax.cli import (
     training,
 )  # the commands register themselves
 from charax.cli.app import app
-from charax.training.memory import keep_freed_memory
+from charax.training.process import tune_process
 
 __all__ = [
     "app",
@@ -36,7 +36,7 @@ __all__ = [
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit status is 0 for success, 2 for bad usage or input, 1 for anything else."""
     _keep_compiled_programs()
-    keep_freed_memory()
+    tune_process()
     try:
         app.cli(
             prog="charax",

@@ -6,7 +6,7 @@ import equinox as eqx
 from jaxtyping import Array, Float
 
 from charax.fields.base import AbstractField
-from charax.fields.reading import Condition, Read, Scalar, as_reads, gather
+from charax.fields.reading import Condition, Read, Scalar, as_reads, look
 from charax.nn import Network
 
 
@@ -48,4 +48,4 @@ class PlainField(AbstractField):
         u: Float[Array, "batch *state"],
         z: Condition,
     ) -> tuple[None, Float[Array, "batch *derivative"]]:
-        return None, self.network(gather(self.reads_in_order, s, x, u, z))
+        return None, look(self.network, self.reads_in_order, s, x, u, z)

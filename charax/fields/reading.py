@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple, get_args
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from charax.nn import join
+from charax.nn import Network, apply_joined
 
 Read = Literal["s", "x", "u", "u0", "context"]
 Scalar = float | int | Float[Array, ""]
@@ -30,16 +30,17 @@ def as_reads(reads: Iterable[str]) -> tuple[Read, ...]:
     return tuple(read for read in get_args(Read) if read in asked)
 
 
-def gather(
+def look(
+    network: Network,
     reads: tuple[Read, ...],
     s: Scalar,
     x: Float[Array, "batch k"] | None,
     u: Float[Array, "batch *state"],
     z: Condition,
-) -> Float[Array, "batch *space channels"]:
-    """The input of a network that reads `reads`: one batch, with s and x as planes beside images."""
+) -> Float[Array, "batch *_"]:
+    """What a network says to `reads`: one batch, with s and x as planes beside images."""
     available = {
-        "s": jnp.broadcast_to(jnp.asarray(s, u.dtype), (u.shape[0], 1)),
+        "s": jnp.broadcast_to(jnp.asarray(s, u.dtype), (u.shape[0] if reads == ("s",) else 1, 1)),
         "x": x,
         "u": u,
         "u0": z.u0,
@@ -51,4 +52,4 @@ def gather(
             f"this field reads {', '.join(missing)}, which was not given: "
             "pass it to the solve, or build the field without it in `reads`"
         )
-    return join(*(piece for read in reads if (piece := available[read]) is not None))
+    return apply_joined(network, *(piece for read in reads if (piece := available[read]) is not None))

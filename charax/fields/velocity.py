@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 import equinox as eqx
 from jaxtyping import Array, Float
 
-from charax.fields.reading import Condition, Read, Scalar, as_reads, gather
+from charax.fields.reading import Condition, Read, Scalar, as_reads, look
 from charax.nn import Network
 
 
@@ -66,7 +66,7 @@ class NetworkVelocity(AbstractVelocity):
         u: Float[Array, "batch *state"],
         z: Condition,
     ) -> Float[Array, "batch k"]:
-        return self.network(gather(self.reads, s, x, u, z))
+        return look(self.network, self.reads, s, x, u, z)
 
 
 class FunctionVelocity(AbstractVelocity):

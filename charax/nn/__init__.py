@@ -2,7 +2,7 @@
 
 from charax.nn.activations import ACTIVATIONS, Activation, find_activation
 from charax.nn.convolution import convolve
-from charax.nn.joining import join
+from charax.nn.joining import apply_joined, join
 from charax.nn.layers import Apply, AveragePool, Chain, Conv, Flatten, InstanceNorm, Linear, Network, Patches, mlp
 from charax.nn.parameters import count_parameters
 
@@ -18,6 +18,7 @@ __all__ = [
     "Linear",
     "Network",
     "Patches",
+    "apply_joined",
     "convolve",
     "count_parameters",
     "find_activation",

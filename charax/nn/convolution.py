@@ -182,3 +182,11 @@ ad.defbilinear(
     lambda kernel, image, cotangent, **_: _convolve_p.bind(cotangent, _flip(kernel)),
     lambda kernel, image, cotangent, **_: _convolve_p.bind(image, kernel),
 )
+
+
+def is_product(primitive: Primitive, *_: object, **__: object) -> bool:
+    """Whether an operation is a matrix product or a convolution: a policy of `jax.checkpoint`, which keeps these."""
+    return primitive in _PRODUCTS
+
+
+_PRODUCTS = frozenset({_convolve_p, _correlate_p, lax.dot_general_p, lax.conv_general_dilated_p})

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
+from charax.nn.convolution import is_product
 from charax.solve.course import State
 
 Rate = Callable[[Float[Array, ""], State], State]
@@ -72,11 +73,15 @@ def advance(y: State, h: Array, weights: tuple[float, ...], slopes: list[State])
 
 
 def march(rule: Rule, rate: Rate, y: State, steps: int, *, recompute: bool) -> State:
-    """Equal steps; their gradient keeps all slopes, or only the states between the steps."""
+    """Equal steps; their gradient keeps the results of all products, or only the states between the steps.
+
+    What lies between two products (sums, norms, activations) is always computed again: a loop copies whatever is kept
+    into an array of all steps, which takes longer.
+    """
     dtype = y.u.dtype
     h = jnp.asarray(1 / steps, dtype)
     if steps == 1:
         return rule.step(rate, jnp.zeros((), dtype), h, y)
     step = lambda y, number: (rule.step(rate, number.astype(dtype) * h, h, y), None)
-    step = jax.checkpoint(step, prevent_cse=False) if recompute else step
-    return lax.scan(step, y, jnp.arange(steps))[0]
+    policy = None if recompute else is_product
+    return lax.scan(jax.checkpoint(step, prevent_cse=False, policy=policy), y, jnp.arange(steps))[0]

@@ -9,9 +9,9 @@ from charax.training.export import Trained, load_model, save_model
 from charax.training.forecast import ForecastSettings
 from charax.training.forecasting import ForecastTask
 from charax.training.loop import Fitted, fit
-from charax.training.memory import keep_freed_memory
 from charax.training.naming import name_arrays
 from charax.training.pde import PdeSettings
+from charax.training.process import tune_process
 from charax.training.progress import AbstractProgress, Lines, Live, Silent, make_progress
 from charax.training.regression import RegressionMethod, RegressionTask
 from charax.training.run import (
@@ -66,7 +66,6 @@ __all__ = [
     "flatten_model",
     "from_json",
     "is_finished",
-    "keep_freed_memory",
     "load_model",
     "load_run",
     "load_settings",
@@ -81,4 +80,5 @@ __all__ = [
     "to_json",
     "train",
     "train_seeds",
+    "tune_process",
 ]

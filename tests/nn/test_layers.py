@@ -8,9 +8,11 @@ import pytest
 from charax.nn import (
     ACTIVATIONS,
     AveragePool,
+    Chain,
     Conv,
     InstanceNorm,
     Linear,
+    apply_joined,
     count_parameters,
     find_activation,
     join,
@@ -61,6 +63,27 @@ def test_join_makes_planes_of_vectors_beside_images():
     assert joined.shape == (2, 3, 4, 3)
     assert (joined[0, ..., 2] == 2).all()
     assert (joined[1, ..., 1] == 3).all()
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        [(1, 1), (4, 3), (4, 2)],
+        [(1, 1), (4, 2), (4, 5, 6, 3), (4, 5, 6, 1)],
+        [(4, 5, 6, 3), (4, 2), (4, 5, 6, 1)],
+        [(1, 1), (1, 3)],
+        [(1, 1), (4, 3), (4, 0)],
+        [(4, 3)],
+    ],
+)
+def test_a_network_says_the_same_to_pieces_as_to_what_is_joined(shapes):
+    keys = jax.random.split(jax.random.key(0), len(shapes))
+    pieces = [jax.random.normal(key, shape) for key, shape in zip(keys, shapes, strict=True)]
+    channels = sum(shape[-1] for shape in shapes)
+    first, *others = mlp([channels, 8, 2], key=jax.random.key(1)).layers
+    bare = Linear(channels, 8, bias=False, key=jax.random.key(2))
+    for network in (Chain(first, *others), Chain(bare, *others), lambda h: jnp.sin(h)):
+        np.testing.assert_allclose(apply_joined(network, *pieces), network(join(*pieces)), rtol=1e-5, atol=1e-6)
 
 
 def test_join_refuses_images_of_two_sizes():

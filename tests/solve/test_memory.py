@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import pytest
 
 from charax.fields import PlainField
-from charax.nn import mlp
+from charax.nn import Apply, Chain, Conv, InstanceNorm, mlp
 from charax.solve import Solver
 
 
@@ -29,3 +29,19 @@ def test_memory_of_a_gradient_from_50_to_1000_steps(adjoint, most):
     few, many = gradient_memory(adjoint, 50), gradient_memory(adjoint, 1000)
     assert few > 256 * 32 * 4  # the figure is there and counts at least one state
     assert many <= most * few
+
+
+def test_direct_keeps_the_results_of_convolutions_and_little_else():
+    keys = jax.random.split(jax.random.key(0), 2)
+    network = Chain(Conv(2, 16, key=keys[0]), InstanceNorm(16), Apply("softplus"), Conv(16, 2, key=keys[1]))
+    field, static = eqx.partition(PlainField(network, reads=("u",)), eqx.is_inexact_array)
+
+    def memory(steps: int) -> int:
+        solver = Solver("euler", steps=steps, adjoint="direct")
+        loss = lambda field, u0: jnp.sum(solver.solve(eqx.combine(field, static), u0).u ** 2)
+        compiled = jax.jit(jax.grad(loss)).lower(field, jnp.ones((4, 8, 8, 2))).compile()
+        return compiled.memory_analysis().temp_size_in_bytes
+
+    convolved, state = 4 * 8 * 8 * (16 + 2) * 4, 4 * 8 * 8 * 2 * 4
+    each = (memory(30) - memory(10)) / 20
+    assert 0.8 * convolved < each < 1.2 * (convolved + state)

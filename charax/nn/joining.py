@@ -48,7 +48,7 @@ def apply_joined(network: Network, *pieces: Float[Array, "#batch *_"]) -> Float[
         return network(join(*pieces))
     planes = [_as_planes(piece, _space(pieces)) for piece in pieces]
     blocks = jnp.split(first.weight, np.cumsum([piece.shape[-1] for piece in pieces])[:-1])
-    out = 0.0 if first.bias is None else first.bias
+    out = jnp.zeros((), first.weight.dtype) if first.bias is None else first.bias
     for size in sorted(set(sizes)):
         alike = [number for number, own in enumerate(sizes) if own == size]
         weight = jnp.concatenate([blocks[number] for number in alike])

@@ -16,7 +16,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@touch $(INSTALLED)
 
 demo: $(INSTALLED)  ## Train a Neural ODE and a C-NODE of equal size on digits, side by side, in under two minutes
-	$(BIN)/charax reproduce table1 --budget smoke --method node c-node --table-only --output runs/demo
+	$(BIN)/charax reproduce table1 --budget demo --table-only --output runs/demo
 
 test: $(INSTALLED)  ## The tests, in under ten minutes on two cores
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal

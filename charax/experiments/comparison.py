@@ -35,6 +35,10 @@ class Compared(NamedTuple):
             "seconds": sum(summary["seconds"] for summary in summaries),
         }
 
+    def courses(self, metric: str = "accuracy") -> list[list[float]]:
+        """A validation metric after every epoch, seed by seed."""
+        return [[row[f"validation_{metric}"] for row in run.history if "epoch" in row] for run in self.runs]
+
 
 def compare(
     settings: Sequence[ClassifySettings] | Sequence[DensitySettings],

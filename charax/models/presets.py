@@ -10,7 +10,7 @@ from charax.models.paper import DATASETS, paper_architecture, paper_solver
 from charax.models.vectors import VectorArchitecture
 from charax.solve import Solver
 
-Preset = Literal["small", "cpu", "paper"]
+Preset = Literal["small", "cpu", "paper", "dense"]
 
 
 class Design(NamedTuple):
@@ -35,7 +35,9 @@ def find_design(
     - `cpu` walks on a grid of about 14x14: for 28x28 pixels or more, and minutes on two cores.
     - `paper` has the layers and the solver of the paper's Table 1, for its three data sets.
 
-    Rows of numbers have one design, whatever the preset.
+    - `dense` has no convolutions, and the pixels are rows of numbers: seconds, most of them saved in compiling.
+
+    Rows of numbers have this last design, whatever the preset.
 
     ```python
     from charax.models import find_design
@@ -45,7 +47,7 @@ def find_design(
     ```
     """
     parse_method(method)
-    if len(shape) == 1:
+    if len(shape) == 1 or preset == "dense":
         design = Design(VectorArchitecture(method), Solver("midpoint", steps=4))
     elif preset == "paper":
         if dataset not in DATASETS:
@@ -57,7 +59,7 @@ def find_design(
     elif preset in _IMAGES:
         design = Design(_IMAGES[preset](method, shape), _SOLVER)
     else:
-        raise ValueError(f"unknown preset {preset!r}; choose from small, cpu, paper")
+        raise ValueError(f"unknown preset {preset!r}; choose from small, cpu, paper, dense")
     asked = {name: size for name, size in sizes.items() if size is not None}
     unknown = asked.keys() - {field.name for field in fields(design.architecture)}
     if unknown:

@@ -1,5 +1,6 @@
 """Classifiers of rows of numbers."""
 
+import math
 from dataclasses import dataclass
 
 import jax
@@ -8,12 +9,12 @@ from jaxtyping import PRNGKeyArray
 from charax.models.architecture import AbstractArchitecture
 from charax.models.classifier import Classifier
 from charax.models.methods import Jacobian, neural_ode, parse_method
-from charax.nn import Linear
+from charax.nn import Flatten, Linear
 
 
 @dataclass(frozen=True)
 class VectorArchitecture(AbstractArchitecture):
-    """Any of the eight methods with small perceptrons inside, and a linear readout.
+    """Any of the eight methods with small perceptrons inside, and a linear readout. Pixels of images become rows.
 
     ```python
     import jax
@@ -37,12 +38,11 @@ class VectorArchitecture(AbstractArchitecture):
         return "vector"
 
     def build(self, shape: tuple[int, ...], classes: int, *, key: PRNGKeyArray) -> Classifier:
-        if len(shape) != 1:
-            raise ValueError(f"this architecture is for rows of numbers, and the inputs have the shape {shape}")
+        inputs = math.prod(shape)
         ode_key, head_key = jax.random.split(key)
         ode = neural_ode(
             self.method,
-            shape[0],
+            inputs,
             width=self.width,
             augment=self.augment,
             characteristic_dim=self.characteristic_dim,
@@ -52,5 +52,5 @@ class VectorArchitecture(AbstractArchitecture):
         )
         # The second-order state has a position and a velocity, and both are read.
         lift = parse_method(self.method).lift
-        channels = {"node": shape[0], "2nd-order": 2 * (shape[0] + self.augment)}.get(lift, shape[0] + self.augment)
-        return Classifier(ode, Linear(channels, classes, key=head_key))
+        channels = {"node": inputs, "2nd-order": 2 * (inputs + self.augment)}.get(lift, inputs + self.augment)
+        return Classifier(ode, Linear(channels, classes, key=head_key), None if len(shape) == 1 else Flatten())

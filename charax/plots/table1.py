@@ -37,7 +37,7 @@ def draw_dynamics(
 
 
 def _draw_course(axis, one: Compared, metric: str) -> None:
-    courses = [[row[f"validation_{metric}"] for row in run.history if "epoch" in row] for run in one.runs]
+    courses = one.courses(metric)
     epochs = np.arange(1, 1 + min(map(len, courses)))
     values = np.array([course[: len(epochs)] for course in courses], float)
     colour = _COLOURS[one.method]

@@ -40,8 +40,8 @@ format: $(INSTALLED)  ## Let ruff format and fix what it can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(INSTALLED) peers  ## Side-by-side timings with PyTorch's libraries; ROWS=1,3 runs some of the rows
-	$(BIN)/python -m benchmarks $(if $(ROWS),--rows $(ROWS))
+bench: $(INSTALLED) peers  ## Side-by-side timings with PyTorch's libraries; ROWS=1,3 runs some rows, THREADS=1 on one thread each
+	$(BIN)/python -m benchmarks $(if $(ROWS),--rows $(ROWS)) $(if $(THREADS),--threads $(THREADS))
 
 peers: .venv-peers/.installed  ## An environment for the peers, which the package never needs
 .venv-peers/.installed: constraints-peers.txt

@@ -16,15 +16,15 @@ PYTHON = ROOT / ".venv-peers" / "bin" / "python"
 class Peer:
     """One subprocess, which holds one model at a time."""
 
-    def __init__(self):
+    def __init__(self, threads: int | None = None):
         if not PYTHON.exists():
             raise FileNotFoundError(f"{PYTHON} does not exist: make it with `make peers`")
         self._folder = tempfile.TemporaryDirectory()
         self._process = subprocess.Popen(
-            [PYTHON, "-m", "benchmarks.peers.worker"],
+            [PYTHON, "-m", "benchmarks.peers.worker", str(threads or os.cpu_count() or 1)],
             cwd=ROOT,
             # What `tune_process` does with malloc for us.
-            env=os.environ | {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**40), "MALLOC_ARENA_MAX": "1"},
+            env=os.environ | {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**40)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

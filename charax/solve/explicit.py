@@ -3,6 +3,7 @@
 import diffrax as dfx
 import jax.numpy as jnp
 
+from charax.solve.backsolve import march_and_return
 from charax.solve.controller import RecordedController
 from charax.solve.course import Ended, Walk
 from charax.solve.pursuit import Control, pursue
@@ -15,11 +16,11 @@ _FEW = 32
 
 def is_explicit(task: Walk) -> bool:
     """Whether `walk_explicitly` can do it."""
-    if Rule.of(task.method) is None or task.at is not None or task.adjoint == "backsolve":
+    if Rule.of(task.method) is None or task.at is not None:
         return False
     if task.steps is None:
         return task.adjoint == "checkpoint"
-    return task.adjoint == "direct" or task.steps <= _FEW
+    return task.adjoint != "checkpoint" or task.steps <= _FEW
 
 
 def walk_explicitly(task: Walk) -> Ended:
@@ -28,7 +29,11 @@ def walk_explicitly(task: Walk) -> Ended:
     assert rule is not None
     rate = lambda t, y: task.course(t, y, task.arguments)
     if task.steps is not None:
-        end = march(rule, rate, task.start, task.steps, recompute=task.adjoint == "checkpoint" and task.steps > 2)
+        if task.adjoint == "backsolve":
+            end = march_and_return(rule, rate, task.start, task.steps)
+        else:
+            recompute = task.adjoint == "checkpoint" and task.steps > 2
+            end = march(rule, rate, task.start, task.steps, recompute=recompute)
         outcome = jnp.where(jnp.isfinite(end.u).all(), Outcome.SUCCESS, Outcome.NOT_FINITE)
         length = jnp.asarray(1 / task.steps, task.rtol.dtype)
         made = jnp.asarray(task.steps)

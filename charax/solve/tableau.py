@@ -1,7 +1,7 @@
 """Explicit Runge–Kutta steps with their stages written out, so that zeros cost nothing and XLA can fuse them."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import diffrax as dfx
 import jax
@@ -14,6 +14,9 @@ from charax.solve.course import State
 
 Rate = Callable[[Float[Array, ""], State], State]
 """dy/dt over the fraction t of the way."""
+
+Y = TypeVar("Y")
+"""A state, or a state and what is solved beside it."""
 
 
 class Rule(NamedTuple):
@@ -43,14 +46,14 @@ class Rule(NamedTuple):
         """How many slopes a step needs beside those it shares with the next one."""
         return len(self.weights) - self.first_is_last
 
-    def slopes(self, rate: Rate, t: Array, h: Array, y: State, first: State) -> list[State]:
+    def slopes(self, rate: Callable[[Array, Y], Y], t: Array, h: Array, y: Y, first: Y) -> list[Y]:
         """All slopes of a step but the shared last one."""
         slopes = [first]
         for node, row in zip(self.nodes[: self.evaluations - 1], self.lower, strict=False):
             slopes.append(rate(t + node * h, advance(y, h, row, slopes)))
         return slopes
 
-    def step(self, rate: Rate, t: Array, h: Array, y: State) -> State:
+    def step(self, rate: Callable[[Array, Y], Y], t: Array, h: Array, y: Y) -> Y:
         """Where a step leads."""
         return advance(y, h, self.weights, self.slopes(rate, t, h, y, rate(t, y)))
 
@@ -64,7 +67,7 @@ class Rule(NamedTuple):
         return end, error, slopes[-1]
 
 
-def advance(y: State, h: Array, weights: tuple[float, ...], slopes: list[State]) -> State:
+def advance(y: Y, h: Array, weights: tuple[float, ...], slopes: list[Y]) -> Y:
     """y + h·Σ weight·slope, without the terms whose weight is 0."""
     used = [(weight, slope) for weight, slope in zip(weights, slopes, strict=False) if weight]
     numbers = [weight for weight, _ in used]
@@ -72,13 +75,13 @@ def advance(y: State, h: Array, weights: tuple[float, ...], slopes: list[State])
     return jax.tree.map(move, y, *(slope for _, slope in used))
 
 
-def march(rule: Rule, rate: Rate, y: State, steps: int, *, recompute: bool) -> State:
+def march(rule: Rule, rate: Callable[[Float[Array, ""], Y], Y], y: Y, steps: int, *, recompute: bool) -> Y:
     """Equal steps; their gradient keeps the results of all products, or only the states between the steps.
 
     What lies between two products (sums, norms, activations) is always computed again: a loop copies whatever is kept
     into an array of all steps, which takes longer.
     """
-    dtype = y.u.dtype
+    dtype = jax.tree.leaves(y)[0].dtype
     h = jnp.asarray(1 / steps, dtype)
     if steps == 1:
         return rule.step(rate, jnp.zeros((), dtype), h, y)

@@ -1,4 +1,4 @@
-"""Walks through diffrax: implicit methods, states on the way, the continuous adjoint, very many steps."""
+"""Walks through diffrax: implicit methods, states on the way, the adaptive continuous adjoint, very many steps."""
 
 import diffrax as dfx
 import jax

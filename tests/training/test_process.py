@@ -18,7 +18,7 @@ print(jax.jit(jnp.matmul).lower(jnp.ones((512, 64)), jnp.ones((64, 64))).compile
 
 
 def test_what_the_user_set_for_malloc_is_left_alone(monkeypatch):
-    monkeypatch.setenv("MALLOC_ARENA_MAX", "2")
+    monkeypatch.setenv("MALLOC_MMAP_MAX_", "2")
     assert not process._keep_freed_memory()
 
 
@@ -47,3 +47,8 @@ def test_a_flag_that_the_user_set_and_an_unknown_jaxlib_are_left_alone(monkeypat
     monkeypatch.setattr("jaxlib.version.__version__", "0.99.0")
     assert not process._multiply_by_eigen()
     assert os.environ["XLA_FLAGS"] == ""
+
+
+def test_the_number_of_threads_is_checked():
+    with pytest.raises(ValueError, match="at least 1, got 0"):
+        process.tune_process(threads=0)

@@ -16,7 +16,7 @@ from charax.fields import PlainField
 from charax.models import VectorFlowDesign
 from charax.nn import mlp
 from charax.solve import Solver
-from charax.training import name_arrays
+from charax.training import name_arrays, small_products
 
 
 class Row(NamedTuple):
@@ -110,7 +110,7 @@ class DenseSide(NamedTuple):
         """Forward and gradient with respect to all weights."""
         params, static = eqx.partition(self.field, eqx.is_inexact_array)
         loss = lambda params, u0: jnp.sum(solver.solve(eqx.combine(params, static), u0).u ** 2)
-        step = jax.jit(jax.value_and_grad(loss))
+        step = jax.jit(jax.value_and_grad(loss), compiler_options=small_products())
         return lambda: step(params, self.u0)
 
     def bare(self, tolerance: float) -> Callable[[], Any]:
@@ -130,7 +130,7 @@ class DenseSide(NamedTuple):
             )
             return jnp.sum(solution.ys[-1] ** 2)  # pyright: ignore[reportOptionalSubscript]
 
-        step = jax.jit(jax.value_and_grad(loss))
+        step = jax.jit(jax.value_and_grad(loss), compiler_options=small_products())
         return lambda: step(params, self.u0)
 
 
@@ -189,7 +189,7 @@ class ToySide(NamedTuple):
         """The loss of an iteration and its gradient."""
         params, static = eqx.partition(self.flow, eqx.is_inexact_array)
         loss = lambda params, u: -eqx.combine(params, static).log_prob(u, solver=solver).mean()
-        step = jax.jit(jax.value_and_grad(loss))
+        step = jax.jit(jax.value_and_grad(loss), compiler_options=small_products())
         return lambda: step(params, self.points)
 
 

@@ -11,7 +11,7 @@ from charax.training.forecasting import ForecastTask
 from charax.training.loop import Fitted, fit
 from charax.training.naming import name_arrays
 from charax.training.pde import PdeSettings
-from charax.training.process import tune_process
+from charax.training.process import small_products, tune_process
 from charax.training.progress import AbstractProgress, Lines, Live, Silent, make_progress
 from charax.training.regression import RegressionMethod, RegressionTask
 from charax.training.run import (
@@ -76,6 +76,7 @@ __all__ = [
     "resume",
     "sample",
     "save_model",
+    "small_products",
     "spread",
     "to_json",
     "train",

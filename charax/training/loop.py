@@ -17,6 +17,7 @@ from jaxtyping import Array, Float
 from charax.training.checkpoints import Checkpoints, Position, cut_lines
 from charax.training.devices import Devices
 from charax.training.evaluation import make_evaluation
+from charax.training.process import small_products
 from charax.training.progress import AbstractProgress, Silent
 from charax.training.settings import LoopSettings, OptimiserSettings
 from charax.training.step import GIVE_UP_AFTER, Report, State, initial_state, make_optimiser, make_step
@@ -78,9 +79,8 @@ class _Training:
         self.devices.check(max(self.batch_size, 1))
         self.steps_per_epoch = self.samples // self.batch_size
         transform = make_optimiser(optimiser, epochs=loop.epochs, steps_per_epoch=self.steps_per_epoch)
-        state, rebuild = initial_state(
-            problem.task, self._batch(np.arange(self.batch_size)), transform, seed=loop.seed, ema=optimiser.ema
-        )
+        batch = self._batch(np.arange(self.batch_size))
+        state, rebuild = initial_state(problem.task, batch, transform, seed=loop.seed, ema=optimiser.ema)
         self.state: State = self.devices.copy(state)
         self.best = self.state.evaluated.copy()  # the state's buffers are given away with the next step
         self.rebuild = rebuild
@@ -89,8 +89,11 @@ class _Training:
         # The backward solve of backsolve can fail only as an exception, and the state must outlive that.
         self.may_raise = problem.task.solver.adjoint == "backsolve"
         step = make_step(problem.task, rebuild, transform, optimiser.ema)
+        has_images = any(leaf.ndim > 3 for leaf in jax.tree.leaves(batch))
         self.step: Callable[[State, Batch], tuple[State, Report]] = jax.jit(
-            step, donate_argnums=() if self.may_raise else 0
+            step,
+            donate_argnums=() if self.may_raise else 0,
+            compiler_options=None if has_images else small_products(),
         )
         self.evaluate = make_evaluation(problem.task, rebuild, self.batch_size, self.devices)
         self.history: list[dict[str, Any]] = []

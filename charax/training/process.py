@@ -1,4 +1,4 @@
-"""Settings of the process that make a step of training faster on CPUs."""
+"""Settings of the process and of the compiler that make a step of training faster on CPUs."""
 
 import ctypes
 import os
@@ -10,7 +10,7 @@ _TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # of glibc's malloc.h
 _TUNED = ("GLIBC_TUNABLES", "MALLOC_MMAP_MAX_", "MALLOC_TRIM_THRESHOLD_")
 _PRODUCTS = "xla_cpu_experimental_ynn_fusion_type"
 _TRIED = ("0.9.", "0.10.")
-"""Versions of jaxlib that know the flag: XLA ends a process with a flag that it does not know."""
+"""Versions of jaxlib that know the option."""
 
 
 def tune_process(threads: int | None = None) -> None:
@@ -20,16 +20,11 @@ def tune_process(threads: int | None = None) -> None:
     one: sharing an operation of a few microseconds takes longer than the operation. `NPROC=1` in the environment of a
     command does the same.
 
-    - malloc keeps the memory that the process frees. A step of training allocates its temporaries as one block, frees
-      it, and allocates it again; by default glibc gives blocks of that size back to the system, which has to clear
-      every page anew: a third of the time of an image classifier's step. The price is that the process stays as large
-      as it once was. JAX then computes on the thread that asks for it, because malloc keeps large blocks for the main
-      thread only.
-    - XLA multiplies small matrices by Eigen and not by YNNPACK, which wakes the other cores for them: a fifth to a
-      third of the time of a dense field. Large products and convolutions take as long as before.
-
-    What the user has set (malloc's environment variables, the same flag in `XLA_FLAGS`) is left alone, and so is
-    what cannot be set: another malloc, a version of jaxlib this was not tried with, or one that has begun to compute.
+    malloc keeps the memory that the process frees. A step of training allocates its temporaries as one block, frees it,
+    and allocates it again; by default glibc gives blocks of that size back to the system, which has to clear every page
+    anew: a third of the time of an image classifier's step. The price is that the process stays as large as it once
+    was. JAX then computes on the thread that asks for it, because malloc keeps large blocks for the main thread only.
+    It does nothing where malloc is not glibc's, or where its environment variables say how it should behave.
 
     ```python
     from charax.training import tune_process
@@ -42,7 +37,6 @@ def tune_process(threads: int | None = None) -> None:
             raise ValueError(f"threads must be at least 1, got {threads}")
         os.environ["NPROC"] = str(threads)
     _keep_freed_memory()
-    _multiply_by_eigen()
 
 
 def _keep_freed_memory() -> bool:
@@ -54,9 +48,19 @@ def _keep_freed_memory() -> bool:
     return kept
 
 
-def _multiply_by_eigen() -> bool:
-    flags = os.environ.get("XLA_FLAGS", "")
-    if _PRODUCTS in flags or not jaxlib.version.__version__.startswith(_TRIED):
-        return False
-    os.environ["XLA_FLAGS"] = f"{flags} --{_PRODUCTS}=".strip()
-    return True
+def small_products() -> dict[str, bool | str]:
+    """Options of `jax.jit` for perceptrons of some ten columns: XLA multiplies by Eigen and not by YNNPACK.
+
+    YNNPACK wakes the other cores for products that are not worth it: a third of the time of a dense field's gradient.
+    For images it is the better one, by far. The training loop decides by the data.
+
+    ```python
+    import jax
+    import jax.numpy as jnp
+    from charax.training import small_products
+
+    multiply = jax.jit(jnp.matmul, compiler_options=small_products())
+    assert multiply(jnp.ones((2, 3)), jnp.ones((3, 1))).shape == (2, 1)
+    ```
+    """
+    return {_PRODUCTS: ""} if jaxlib.version.__version__.startswith(_TRIED) else {}

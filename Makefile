@@ -18,7 +18,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 demo: $(INSTALLED)  ## Train a Neural ODE and a C-NODE of equal size on digits, side by side, in under two minutes
 	$(BIN)/charax reproduce table1 --budget demo --table-only --output runs/demo
 
-test: $(INSTALLED)  ## The tests, in under ten minutes on two cores
+test: $(INSTALLED)  ## The tests, in ten to fifteen minutes on two cores
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 test-slow: $(INSTALLED)  ## The tests that take minutes
@@ -40,8 +40,8 @@ format: $(INSTALLED)  ## Let ruff format and fix what it can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(INSTALLED) peers  ## Side-by-side timings with PyTorch's libraries; ROWS=1,3 runs some rows, THREADS=1 on one thread each
-	$(BIN)/python -m benchmarks $(if $(ROWS),--rows $(ROWS)) $(if $(THREADS),--threads $(THREADS))
+bench: $(INSTALLED) peers  ## Side-by-side timings with PyTorch's libraries; ROWS=1,3 runs some of the rows
+	$(BIN)/python -m benchmarks $(if $(ROWS),--rows $(ROWS))
 
 peers: .venv-peers/.installed  ## An environment for the peers, which the package never needs
 .venv-peers/.installed: constraints-peers.txt

@@ -1,7 +1,4 @@
-"""`make bench [ROWS=1,3] [THREADS=1]`: charax beside its peers, one thing at a time.
-
-Writes docs/results/benchmarks.json.
-"""
+"""`make bench [ROWS=1,3]`: charax beside its peers, one thing at a time; writes docs/results/benchmarks.json."""
 
 import argparse
 import json
@@ -25,21 +22,19 @@ def main() -> None:
     """Run the rows that are asked for, and keep the others as they were measured before."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", default="0,1,2,3,4,5,6,7", help="rows to run, as in 1,3; 0 is the core by itself")
-    parser.add_argument("--threads", type=int, help="threads for both sides, instead of one for each core")
-    arguments = parser.parse_args()
-    chosen, threads = sorted({int(row) for row in arguments.rows.split(",")}), arguments.threads
+    chosen = sorted({int(row) for row in parser.parse_args().rows.split(",")})
     unknown = set(chosen) - {0, *PEERS, *ALONE}
     if unknown:
         parser.error(f"there is no row {', '.join(map(str, sorted(unknown)))}")
-    tune_process(threads)
+    tune_process()
     RESULTS.mkdir(parents=True, exist_ok=True)
     if 0 in chosen:
         _run_core()
     path = RESULTS / "benchmarks.json"
     before = json.loads(path.read_text())["rows"] if path.exists() else []
-    kept = [row for row in before if row["row"] not in chosen or row.get("threads") != threads]
-    for row in _run(chosen, threads):
-        kept.append(row._replace(threads=threads)._asdict())
+    kept = [row for row in before if row["row"] not in chosen]
+    for row in _run(chosen):
+        kept.append(row._asdict())
         print(_sentence(kept[-1]), flush=True)
         answer = {"machine": _machine(), "rows": sorted(kept, key=lambda row: row["row"])}
         path.write_text(json.dumps(answer, indent=2) + "\n")
@@ -49,9 +44,9 @@ def main() -> None:
         growth.draw_growth(kept, RESULTS / "growth.png")
 
 
-def _run(chosen: list[int], threads: int | None) -> Iterator[rows.Row]:
+def _run(chosen: list[int]) -> Iterator[rows.Row]:
     if any(row in PEERS for row in chosen):
-        with Peer(threads) as peer:
+        with Peer() as peer:
             for row in chosen:
                 if row in PEERS:
                     yield from PEERS[row](peer)
@@ -75,9 +70,8 @@ def _machine() -> dict[str, Any]:
 def _sentence(row: dict[str, Any]) -> str:
     if row["ratio"] is None:
         return f"row {row['row']}: {row['case']}: {row['ours_seconds']:.3g} s, {row['extra']}"
-    bound = "" if row["threads"] is None else f", threads: {row['threads']}"
     target = "" if row["target"] is None else f" (at least {row['target']:g})"
-    return f"row {row['row']}: {row['case']}{bound}: {row['ratio']:.2f} against {row['peer']}{target}"
+    return f"row {row['row']}: {row['case']}: {row['ratio']:.2f} against {row['peer']}{target}"
 
 
 if __name__ == "__main__":

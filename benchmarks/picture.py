@@ -17,9 +17,7 @@ def draw(rows: list[dict[str, Any]], path: Path) -> Path:
             axis.text(row["ratio"] * 1.03, place, f"{row['ratio']:.2f}", va="center", fontsize="small")
             if row["target"] is not None:
                 axis.plot([row["target"]] * 2, [place - 0.4, place + 0.4], color=EXACT, linewidth=2)
-        bound = lambda row: f", threads: {row['threads']}" if row.get("threads") else ""
-        names = [f"{row['row']}: {row['case']}{bound(row)}\n{row['peer']}" for row in shown]
-        axis.set_yticks(places, names, fontsize=6)
+        axis.set_yticks(places, [f"{row['row']}: {row['case']}\n{row['peer']}" for row in shown], fontsize=6)
         axis.invert_yaxis()
         axis.set_xscale("log")
         axis.set_xlabel("time of the peer / time of charax (row 7: fraction of the peak); the mark is the target")

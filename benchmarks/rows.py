@@ -34,8 +34,6 @@ class Row(NamedTuple):
     spread: dict[str, Any] | None = None
     """Lowest and highest of both sides, and the number of repetitions."""
     extra: dict[str, Any] | None = None
-    threads: int | None = None
-    """Of both sides; None is one for each core."""
 
 
 class Asked(NamedTuple):

@@ -16,12 +16,12 @@ PYTHON = ROOT / ".venv-peers" / "bin" / "python"
 class Peer:
     """One subprocess, which holds one model at a time."""
 
-    def __init__(self, threads: int | None = None):
+    def __init__(self):
         if not PYTHON.exists():
             raise FileNotFoundError(f"{PYTHON} does not exist: make it with `make peers`")
         self._folder = tempfile.TemporaryDirectory()
         self._process = subprocess.Popen(
-            [PYTHON, "-m", "benchmarks.peers.worker", str(threads or os.cpu_count() or 1)],
+            [PYTHON, "-m", "benchmarks.peers.worker"],
             cwd=ROOT,
             # What `tune_process` does with malloc for us.
             env=os.environ | {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**40)},

@@ -13,12 +13,8 @@ _TRIED = ("0.9.", "0.10.")
 """Versions of jaxlib that know the option."""
 
 
-def tune_process(threads: int | None = None) -> None:
+def tune_process() -> None:
     """Make training faster on CPUs. Call it before the first computation; every `charax …` command does.
-
-    With `threads` XLA computes on so many instead of one for each core. Perceptrons of some ten columns are faster on
-    one: sharing an operation of a few microseconds takes longer than the operation. `NPROC=1` in the environment of a
-    command does the same.
 
     malloc keeps the memory that the process frees. A step of training allocates its temporaries as one block, frees it,
     and allocates it again; by default glibc gives blocks of that size back to the system, which has to clear every page
@@ -32,10 +28,6 @@ def tune_process(threads: int | None = None) -> None:
     tune_process()
     ```
     """
-    if threads is not None:
-        if threads < 1:
-            raise ValueError(f"threads must be at least 1, got {threads}")
-        os.environ["NPROC"] = str(threads)
     _keep_freed_memory()
 
 

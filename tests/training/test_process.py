@@ -24,8 +24,3 @@ def test_small_products_are_eigens():
 def test_no_option_is_given_to_a_jaxlib_it_was_not_tried_with(monkeypatch):
     monkeypatch.setattr("jaxlib.version.__version__", "0.99.0")
     assert small_products() == {}
-
-
-def test_the_number_of_threads_is_checked():
-    with pytest.raises(ValueError, match="at least 1, got 0"):
-        process.tune_process(threads=0)

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from charax import cli
+from charax.cli.app import Sheet, tell, with_spread
 
 
 def test_models_prints_one_json_object_with_sixteen_rows(capsys):
@@ -58,3 +59,16 @@ def test_bad_input_is_a_sentence_on_standard_error_and_status_2(capsys, tmp_path
     assert captured.out == ""
     assert "charax:" in captured.err
     assert "Traceback" not in captured.err
+
+
+def test_a_sheet_is_the_same_on_the_terminal_and_as_a_page(capsys, tmp_path):
+    sheet = Sheet("Results", ["method", "NLL"], [["c-node", with_spread(1.25, 0.5, ".2f")]], "A note.", words=1)
+    tell({}, sheet.table("Pictures: here."), as_json=False)
+    shown = capsys.readouterr().out
+    assert all(part in shown for part in ("Results", "c-node", "1.25 ± 0.50", "A note. Pictures: here."))
+    sheet.write(tmp_path / "page.md")
+    assert (tmp_path / "page.md").read_text().splitlines() == [
+        "# Results", "", "A note.", "", "| method | NLL |", "| --- | --- |", "| c-node | 1.25 ± 0.50 |"
+    ]  # fmt: skip
+    assert with_spread(1.25, None, ".2f") == "1.25"
+    assert with_spread(None, None, ".2f") == "-"

@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import tyro
 from rich.console import Console
@@ -51,8 +51,33 @@ def or_dash(value: float | None, form: str) -> str:
     return "-" if value is None else format(value, form)
 
 
-def write_markdown(path: Path, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], note: str) -> None:
-    """A table as a page to keep beside its numbers."""
-    lines = [f"# {title}", "", note, ""]
-    lines += [f"| {' | '.join(row)} |" for row in (columns, ["---"] * len(columns), *rows)]
-    path.write_text("\n".join(lines) + "\n")
+class Sheet(NamedTuple):
+    """A table of results: on the terminal, and as a page to keep beside its numbers."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    note: str = ""
+    words: int = 2
+    """How many columns, from the left, are words and not numbers."""
+
+    def table(self, note: str = "") -> Table:
+        """The table for a terminal, with a note below it beside its own."""
+        table = Table(*self.columns[: self.words], title=self.title, padding=(0, 0))
+        for column in self.columns[self.words :]:
+            table.add_column(column, justify="right")
+        for row in self.rows:
+            table.add_row(*row)
+        table.caption = " ".join(part for part in (self.note, note) if part) or None
+        return table
+
+    def write(self, path: Path) -> None:
+        """The same in Markdown."""
+        lines = [f"# {self.title}", ""] + ([self.note, ""] if self.note else [])
+        lines += [f"| {' | '.join(row)} |" for row in (self.columns, ["---"] * len(self.columns), *self.rows)]
+        path.write_text("\n".join(lines) + "\n")
+
+
+def with_spread(mean: float | None, sd: float | None, form: str) -> str:
+    """A mean and its standard deviation over seeds, where there are several."""
+    return or_dash(mean, form) + ("" if sd is None else f" ± {sd:{form}}")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rich.table import Table
 
-from charax.cli.app import Json, or_dash, reproduce, tell, write_markdown
+from charax.cli.app import Json, Sheet, or_dash, reproduce, tell, with_spread
 from charax.experiments.table1 import Budget
 from charax.models import Method
 
@@ -82,27 +82,24 @@ def reproduce_table1(
         for one in result.compared:
             draw_run(one.runs[0], one.runs[0].settings.prepare())
         pictures += f", {folder}/*/plots"
-    columns = ["data set", "method", "accuracy", "paper's", "NFE", "paper's", "parameters", "paper's", "s"]
-    cells = [
+    sheet = Sheet(
+        f"Table 1, budget {budget}",
+        ["data set", "method", "accuracy", "paper's", "NFE", "paper's", "parameters", "paper's", "s"],
         [
-            row["dataset"],
-            row["method"],
-            f"{row['accuracy_mean']:.2%}" + ("" if row["accuracy_sd"] is None else f" ± {row['accuracy_sd']:.2%}"),
-            or_dash(row["accuracy_paper"], ".2%"),
-            f"{row['nfe']:.0f}",
-            or_dash(row["nfe_paper"], ".0f"),
-            f"{row['parameters']:,}",
-            or_dash(row["parameters_paper"], ",.0f"),
-            f"{row['seconds']:.0f}",
-        ]
-        for row in rows
-    ]
-    changed = f"Changed from the paper: {result.changed}."
-    write_markdown(folder / "table1.md", f"Table 1, budget {budget}", columns, cells, changed)
-    table = Table(*columns[:2], title=f"Table 1, budget {budget}", padding=(0, 0))
-    for column in columns[2:]:
-        table.add_column(column, justify="right")
-    for row in cells:
-        table.add_row(*row)
-    table.caption = f"{changed} Table and pictures: {pictures}"
-    tell({"rows": rows}, table, as_json=as_json)
+            [
+                row["dataset"],
+                row["method"],
+                with_spread(row["accuracy_mean"], row["accuracy_sd"], ".2%"),
+                or_dash(row["accuracy_paper"], ".2%"),
+                f"{row['nfe']:.0f}",
+                or_dash(row["nfe_paper"], ".0f"),
+                f"{row['parameters']:,}",
+                or_dash(row["parameters_paper"], ",.0f"),
+                f"{row['seconds']:.0f}",
+            ]
+            for row in rows
+        ],
+        f"Changed from the paper: {result.changed}.",
+    )
+    sheet.write(folder / "table1.md")
+    tell({"rows": rows}, sheet.table(f"Table and pictures: {pictures}"), as_json=as_json)

@@ -3,9 +3,7 @@
 import json
 from pathlib import Path
 
-from rich.table import Table
-
-from charax.cli.app import Json, or_dash, reproduce, tell
+from charax.cli.app import Json, Sheet, or_dash, reproduce, tell, with_spread
 from charax.experiments.table2 import Budget
 from charax.models import FlowMethod
 
@@ -31,24 +29,27 @@ def reproduce_toy_flow(
     draw_dynamics({"": result.compared}, output / "toy-flow.png", metric="nll")
     for one in result.compared:
         draw_run(one.runs[0], one.runs[0].settings.prepare())
-    table = Table("method", title=f"Two circles, {iterations:,} iterations, {seeds} seeds")
-    for column in ("test NLL", "NFE", "parameters", "seconds"):
-        table.add_column(column, justify="right")
-    for row in rows:
-        spread = "" if row["nll_sd"] is None else f" ± {row['nll_sd']:.4f}"
-        table.add_row(
-            row["method"],
-            f"{row['nll_mean']:.4f}{spread}",
-            f"{row['nfe']:.0f}",
-            f"{row['parameters']:,}",
-            or_dash(row["seconds"], ".0f"),
-        )
-    table.caption = f"Pictures: {output}/toy-flow.png, {output}/*/plots"
-    tell({"rows": rows}, table, as_json=as_json)
+    sheet = Sheet(
+        f"Two circles, {iterations:,} iterations, {seeds} seeds",
+        ["method", "test NLL", "NFE", "parameters", "s"],
+        [
+            [
+                row["method"],
+                with_spread(row["nll_mean"], row["nll_sd"], ".4f"),
+                f"{row['nfe']:.0f}",
+                f"{row['parameters']:,}",
+                f"{row['seconds']:.0f}",
+            ]
+            for row in rows
+        ],
+        words=1,
+    )
+    sheet.write(output / "toy-flow.md")
+    tell({"rows": rows}, sheet.table(f"Pictures: {output}/toy-flow.png, {output}/*/plots"), as_json=as_json)
 
 
 @reproduce.command(name="tabular")
-def reproduce_tabular(*, seeds: int = 3, output: Path = Path("runs/tabular"), as_json: Json = False) -> None:
+def reproduce_tabular(*, seeds: int = 5, output: Path = Path("runs/tabular"), as_json: Json = False) -> None:
     """Densities of iris, wine and breast cancer: a flow beside a Gaussian and a kernel density estimate.
 
     Args:
@@ -56,22 +57,31 @@ def reproduce_tabular(*, seeds: int = 3, output: Path = Path("runs/tabular"), as
         output: Folder of the table.
     """
     from charax.experiments import tabular
+    from charax.training import make_progress
 
     output.mkdir(parents=True, exist_ok=True)
-    rows = tabular.run(seeds=seeds)
+    rows = tabular.run(seeds=seeds, progress=make_progress())
     (output / "tabular.json").write_text(json.dumps({"seeds": seeds, "rows": rows}, indent=2) + "\n")
-    table = Table("data set", title=f"Held-out log-likelihood a row, mean of {seeds} splits")
-    for column in ("dimensions", "C-NODE flow", "Gaussian", "kernels", "NFE", "parameters"):
-        table.add_column(column, justify="right")
-    for row in rows:
-        table.add_row(
-            row["dataset"],
-            str(row["dimensions"]),
-            *(f"{row[f'log_likelihood_{name}']:.3f}" for name in ("mean", "gaussian", "kernel")),
-            f"{row['nfe']:.0f}",
-            f"{row['parameters']:,}",
-        )
-    tell({"rows": rows}, table, as_json=as_json)
+    sheet = Sheet(
+        f"Held-out log-likelihood of a row, mean of {seeds} splits",
+        ["data set", "dimensions", "C-NODE flow", "Gaussian", "kernels", "NFE", "parameters", "s"],
+        [
+            [
+                row["dataset"],
+                str(row["dimensions"]),
+                with_spread(row["log_likelihood_mean"], row["log_likelihood_sd"], ".3f"),
+                f"{row['log_likelihood_gaussian']:.3f}",
+                f"{row['log_likelihood_kernel']:.3f}",
+                f"{row['nfe']:.0f}",
+                f"{row['parameters']:,}",
+                f"{row['seconds']:.0f}",
+            ]
+            for row in rows
+        ],
+        words=1,
+    )
+    sheet.write(output / "tabular.md")
+    tell({"rows": rows}, sheet.table(f"Table: {output}/tabular.md"), as_json=as_json)
 
 
 @reproduce.command(name="table2")
@@ -106,21 +116,25 @@ def reproduce_table2(
     draw_dynamics({"": result.compared}, folder / "table2.png", metric="bits_per_dim")
     for one in result.compared:
         draw_run(one.runs[0], one.runs[0].settings.prepare())
-    table = Table("data set", "method", title=f"Table 2, budget {budget}")
-    for column in ("bits/dim", "in the paper", "NFE", "in the paper", "parameters", "in the paper", "seconds"):
-        table.add_column(column, justify="right")
-    for row in rows:
-        spread = "" if row["bits_per_dim_sd"] is None else f" ± {row['bits_per_dim_sd']:.3f}"
-        table.add_row(
-            row["dataset"],
-            row["method"],
-            or_dash(row["bits_per_dim_mean"], ".3f") + spread,
-            or_dash(row["bits_per_dim_paper"], ".2f"),
-            or_dash(row["nfe"], ".0f"),
-            or_dash(row["nfe_paper"], ".0f"),
-            or_dash(row["parameters"], ",.0f"),
-            or_dash(row["parameters_paper"], ",.0f"),
-            or_dash(row["seconds"], ".0f"),
-        )
-    table.caption = f"Changed from the paper: {result.changed}. Pictures: {folder}/table2.png, {folder}/*/plots"
-    tell({"rows": rows}, table, as_json=as_json)
+    sheet = Sheet(
+        f"Table 2, budget {budget}",
+        ["data set", "method", "bits/dim", "paper's", "NFE", "paper's", "parameters", "paper's", "s"],
+        [
+            [
+                row["dataset"],
+                row["method"],
+                with_spread(row["bits_per_dim_mean"], row["bits_per_dim_sd"], ".3f"),
+                or_dash(row["bits_per_dim_paper"], ".2f"),
+                or_dash(row["nfe"], ".0f"),
+                or_dash(row["nfe_paper"], ".0f"),
+                or_dash(row["parameters"], ",.0f"),
+                or_dash(row["parameters_paper"], ",.0f"),
+                or_dash(row["seconds"], ".0f"),
+            ]
+            for row in rows
+        ],
+        f"Changed from the paper: {result.changed}.",
+    )
+    sheet.write(folder / "table2.md")
+    pictures = f"Table and pictures: {folder}/table2.md, {folder}/table2.png, {folder}/*/plots"
+    tell({"rows": rows}, sheet.table(pictures), as_json=as_json)

@@ -1,10 +1,9 @@
 """`charax reproduce pde`."""
 
 from pathlib import Path
+from typing import Any
 
-from rich.table import Table
-
-from charax.cli.app import Json, or_dash, reproduce, tell
+from charax.cli.app import Json, Sheet, or_dash, reproduce, tell, with_spread
 from charax.experiments.pde import PdeBudget, PdeMethod
 
 
@@ -40,27 +39,32 @@ def reproduce_pde(
         draw_run(result.equation.runs[0], result.equation.runs[0].settings.prepare())
     if answer["rows"]:
         draw_deviations(answer["rows"], folder / "deviations.png")
-    table = Table("problem", "method", title=f"Learned PDEs, budget {budget}: mean relative deviation in %")
-    for column in ("deviation", "in the paper", "later times", "parameters", "seconds a run"):
-        table.add_column(column, justify="right")
-    for row in answer["rows"]:
-        table.add_row(
-            row["problem"],
-            row["method"],
-            _with_spread(row["deviation_percent_mean"], row["deviation_percent_sd"]),
-            or_dash(row["deviation_percent_paper"], ".2f"),
-            _with_spread(row["extrapolation_percent_mean"], row["extrapolation_percent_sd"]),
-            f"{row['parameters']:,}",
-            f"{row['seconds']:.0f}",
-        )
-    if "equation" in answer:
-        equation = answer["equation"]
-        table.caption = (
-            f"Structured form on Burgers, {equation['seeds']} seeds: the learned velocity is within "
-            f"{equation['velocity_error_percent_max']:.2f}% of u. Pictures: {folder}/*/plots, {folder}/deviations.png"
-        )
-    tell(answer, table, as_json=as_json)
+    sheet = Sheet(
+        f"Learned PDEs, budget {budget}: mean relative deviation in %",
+        ["problem", "method", "deviation", "paper's", "later times", "parameters", "s"],
+        [
+            [
+                row["problem"],
+                row["method"],
+                with_spread(row["deviation_percent_mean"], row["deviation_percent_sd"], ".3f"),
+                or_dash(row["deviation_percent_paper"], ".2f"),
+                with_spread(row["extrapolation_percent_mean"], row["extrapolation_percent_sd"], ".3f"),
+                f"{row['parameters']:,}",
+                f"{row['seconds']:.0f}",
+            ]
+            for row in answer["rows"]
+        ],
+        _describe_equation(answer.get("equation")),
+    )
+    sheet.write(folder / "pde.md")
+    pictures = f"Table and pictures: {folder}/pde.md, {folder}/deviations.png, {folder}/*/plots"
+    tell(answer, sheet.table(pictures), as_json=as_json)
 
 
-def _with_spread(mean: float | None, sd: float | None) -> str:
-    return or_dash(mean, ".3f") + ("" if sd is None else f" ± {sd:.3f}")
+def _describe_equation(equation: dict[str, Any] | None) -> str:
+    if equation is None:
+        return ""
+    return (
+        f"Structured form on Burgers' equation, {equation['seeds']} seeds: the learned velocity is within "
+        f"{equation['velocity_error_percent_max']:.2f}% of u."
+    )

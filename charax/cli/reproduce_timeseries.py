@@ -2,9 +2,7 @@
 
 from pathlib import Path
 
-from rich.table import Table
-
-from charax.cli.app import Json, or_dash, reproduce, tell
+from charax.cli.app import Json, Sheet, or_dash, reproduce, tell, with_spread
 from charax.models import ForecastMethod
 
 
@@ -34,18 +32,21 @@ def reproduce_timeseries(
     draw_intervals(rows, output / "intervals.png")
     for one in result:
         draw_run(one.runs[0], one.runs[0].settings.prepare())
-    table = Table("method", "interval", title="Time series with x hidden: mean relative deviation in %")
-    for column in ("deviation", "in the paper", "floor", "parameters"):
-        table.add_column(column, justify="right")
-    for row in rows:
-        sd = row["deviation_percent_sd"]
-        table.add_row(
-            row["method"],
-            str(row["interval"]),
-            f"{row['deviation_percent_mean']:.2f}" + ("" if sd is None else f" ± {sd:.2f}"),
-            or_dash(row["deviation_percent_paper"], ".2f"),
-            f"{row['deviation_percent_floor']:.1f}",
-            f"{row['parameters']:,}",
-        )
-    table.caption = f"Pictures: {output}/intervals.png, {output}/*/plots"
-    tell({"rows": rows}, table, as_json=as_json)
+    sheet = Sheet(
+        "Time series with x hidden: mean relative deviation in %",
+        ["method", "interval", "deviation", "paper's", "floor", "parameters"],
+        [
+            [
+                row["method"],
+                str(row["interval"]),
+                with_spread(row["deviation_percent_mean"], row["deviation_percent_sd"], ".2f"),
+                or_dash(row["deviation_percent_paper"], ".2f"),
+                f"{row['deviation_percent_floor']:.1f}",
+                f"{row['parameters']:,}",
+            ]
+            for row in rows
+        ],
+    )
+    sheet.write(output / "timeseries.md")
+    pictures = f"Table and pictures: {output}/timeseries.md, {output}/intervals.png, {output}/*/plots"
+    tell({"rows": rows}, sheet.table(pictures), as_json=as_json)

@@ -5,9 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
-
-from charax.cli.app import Json, app, or_dash, reproduce, tell, write_markdown
+from charax.cli.app import Json, Sheet, app, reproduce, tell, with_spread
 from charax.experiments.ablation import AblationBudget
 from charax.select import Selection
 from charax.training import ClassifySettings
@@ -95,24 +93,20 @@ def _tell(selections: Sequence[Selection], folder: Path, title: str, *, note: st
         "picked by",
     ]
     cells = [_cells(row, picked[row["dataset"]]) for row in rows]
-    write_markdown(folder / "ablation.md", title, columns, cells, note + _COUNTED)
-    shown = slice(1 if len(selections) == 1 else 0, None)
-    table = Table(title=title, padding=(0, 0))
-    for column in columns[shown]:
-        table.add_column(column, justify="right")
-    for row in cells:
-        table.add_row(*row[shown])
-    table.caption = f"{note}{_COUNTED} Table and picture: {folder}/ablation.md, {folder}/ablation.png"
-    tell(answer, table, as_json=as_json)
+    sheet = Sheet(title, columns, cells, note + _COUNTED, words=1)
+    sheet.write(folder / "ablation.md")
+    if len(selections) == 1:  # on the terminal, one data set needs no column
+        sheet = sheet._replace(columns=columns[1:], rows=[row[1:] for row in cells], words=0)
+    pictures = f"Table and picture: {folder}/ablation.md, {folder}/ablation.png"
+    tell(answer, sheet.table(pictures), as_json=as_json)
 
 
 def _cells(row: dict[str, Any], picked: dict[Any, int]) -> list[str]:
-    spread = "" if row["accuracy_sd"] is None else f" ± {or_dash(row['accuracy_sd'], '.2%')}"
     return [
         row["dataset"],
         str(row["k"]),
         f"{row['validation_mean']:.2%}",
-        f"{row['accuracy_mean']:.2%}{spread}",
+        with_spread(row["accuracy_mean"], row["accuracy_sd"], ".2%"),
         f"{row['train_loss']:.4f}",
         f"{row['test_loss']:.4f}",
         f"{row['parameters']:,}",

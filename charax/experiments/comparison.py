@@ -1,7 +1,7 @@
 """Train several methods on the same data, with the same number of parameters, over several seeds."""
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -66,16 +66,26 @@ def match_width(settings: ClassifySettings, shape: tuple[int, ...], classes: int
     ```
     """
 
-    def parameters(width: int) -> int:
-        return count_architecture(replace(settings, width=width), shape, classes)
+    count = lambda width: count_architecture(replace(settings, width=width), shape, classes)
+    return replace(settings, width=largest_width(count, target))
 
+
+def largest_width(count: Callable[[int], int], target: int) -> int:
+    """The largest width whose `count` of parameters is not above `target`.
+
+    ```python
+    from charax.experiments.comparison import largest_width
+
+    assert largest_width(lambda width: width**2, 10) == 3
+    ```
+    """
     low, high = 1, 2
-    while parameters(high) <= target:
+    while count(high) <= target:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if parameters(middle) <= target else (low, middle)
-    return replace(settings, width=low)
+        low, high = (middle, high) if count(middle) <= target else (low, middle)
+    return low
 
 
 def count_architecture(settings: ClassifySettings, shape: tuple[int, ...], classes: int) -> int:

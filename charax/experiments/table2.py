@@ -1,13 +1,13 @@
 """The paper's Table 2: densities of images, NODE and C-NODE flows of equal size."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from charax.data import DATASETS
-from charax.experiments.comparison import Compared, compare
+from charax.experiments.comparison import Compared, compare, largest_width
 from charax.models import PAPER_FLOWS
 from charax.training import AbstractProgress, DensitySettings, LoopSettings, OptimiserSettings, SolverSettings
 
@@ -113,19 +113,22 @@ class Table(NamedTuple):
                     "parameters_paper": None if paper is None else paper.parameters,
                 }
             )
-        quoted = {one.dataset for one in self.compared}
         nothing = dict.fromkeys(rows[0])
-        return rows + [
-            nothing
-            | {
-                "dataset": row.dataset,
-                "method": row.method,
-                "bits_per_dim_paper": row.bits_per_dim,
-                "parameters_paper": row.parameters,
-            }
-            for row in PUBLISHED
-            if row.dataset in quoted
-        ]
+        return rows + [nothing | row for row in quote({one.dataset for one in self.compared})]
+
+
+def quote(datasets: Collection[str]) -> list[dict[str, Any]]:
+    """The rows that the paper quotes for these data sets."""
+    return [
+        {
+            "dataset": row.dataset,
+            "method": row.method,
+            "bits_per_dim_paper": row.bits_per_dim,
+            "parameters_paper": row.parameters,
+        }
+        for row in PUBLISHED
+        if row.dataset in datasets
+    ]
 
 
 def plan_rows(
@@ -159,10 +162,8 @@ def _match(settings: DensitySettings) -> DensitySettings:
     height, width, channels = DATASETS[settings.data].shape
     shape = (height // settings.shrink, width // settings.shrink, channels)
     count = lambda one: one.design(shape, 256)[0].count(shape)
-    target, size = count(replace(settings, method="c-node")), 1
-    while count(replace(settings, width=size + 1)) <= target:
-        size += 1
-    return replace(settings, width=size)
+    target = count(replace(settings, method="c-node"))
+    return replace(settings, width=largest_width(lambda size: count(replace(settings, width=size)), target))
 
 
 def run(

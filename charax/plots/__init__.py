@@ -11,6 +11,7 @@ from charax.plots.flows import (
     draw_samples,
 )
 from charax.plots.forecast import draw_forecasts, draw_intervals
+from charax.plots.kinetic import draw_kinetic
 from charax.plots.learned_pde import draw_equation, draw_regression, draw_solution
 from charax.plots.pde import draw_problem
 from charax.plots.propositions import (
@@ -42,6 +43,7 @@ __all__ = [
     "draw_images",
     "draw_intersecting",
     "draw_intervals",
+    "draw_kinetic",
     "draw_learned_characteristics",
     "draw_log_density",
     "draw_problem",

@@ -71,7 +71,9 @@ class DensitySettings:
     def label(self) -> str:
         """A short name for a run with these settings."""
         shrunk = f"-by{self.shrink}" if self.shrink > 1 else ""
-        return f"density-{Path(self.data).stem}{shrunk}-{self.method}"
+        prices = (("kinetic", self.kinetic), ("jacobian", self.jacobian))
+        priced = "".join(f"-{name}{weight:g}" for name, weight in prices if weight)
+        return f"density-{Path(self.data).stem}{shrunk}-{self.method}{priced}"
 
     def prepare(self) -> Problem:
         """Load the data and say what is to be learned from it.

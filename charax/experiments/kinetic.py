@@ -1,0 +1,41 @@
+"""What a price on kinetic energy does: fewer evaluations for the same likelihood."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from charax.experiments.comparison import Compared, compare
+from charax.models import FlowMethod
+from charax.training import AbstractProgress, DensitySettings
+
+
+class Priced(NamedTuple):
+    """The same flow without and with the price, over seeds."""
+
+    weight: float
+    free: Compared
+    priced: Compared
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Test NLL and evaluations of both, and of the second in parts of the first."""
+        rows = [one.row("nll") | {"kinetic": weight} for weight, one in ((0.0, self.free), (self.weight, self.priced))]
+        return [
+            row | {"nll_ratio": row["nll_mean"] / rows[0]["nll_mean"], "nfe_ratio": row["nfe"] / rows[0]["nfe"]}
+            for row in rows
+        ]
+
+
+def run(
+    *,
+    data: str = "checkerboard",
+    method: FlowMethod = "c-node",
+    weight: float = 1.0,
+    seeds: int = 3,
+    folder: Path,
+    progress: AbstractProgress,
+) -> Priced:
+    """Train both over the seeds, or go on where an interrupted comparison stopped."""
+    if not weight > 0:
+        raise ValueError(f"weight must be above 0, got {weight}: the flow without a price is trained beside it anyway")
+    both = [DensitySettings(data=data, method=method, kinetic=kinetic) for kinetic in (0.0, weight)]
+    free, priced = compare(both, seeds=seeds, folder=folder, progress=progress)
+    return Priced(weight, free, priced)

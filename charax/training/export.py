@@ -39,7 +39,9 @@ def save_model(folder: Path, task: AbstractTask, model: eqx.Module) -> None:
     """Write `model.safetensors` and `model.json` into a folder."""
     params = eqx.filter(model, eqx.is_inexact_array)
     part = folder / "model.safetensors.part"
-    save_file({name: np.ascontiguousarray(array) for name, array in name_arrays(params).items()}, part)
+    # In one piece; `ascontiguousarray` alone would make a vector of a number.
+    arrays = {name: np.ascontiguousarray(array).reshape(array.shape) for name, array in name_arrays(params).items()}
+    save_file(arrays, part)
     write_json(folder / "model.json", {"charax": __version__, "task": task.name, **task.to_json()})
     part.replace(folder / "model.safetensors")  # last, so that a model that is there is whole
 

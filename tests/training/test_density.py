@@ -64,6 +64,21 @@ def test_predict_gives_log_densities(density_run, blob, tmp_path, capsys):
     assert len(rows) == 80
 
 
+def test_a_flow_of_images_does_all_of_it_after_its_training(tmp_path, capsys):
+    """Its learned end times are numbers without an axis, which a file has to keep so."""
+    size = "--shrink 2 --width 2 --characteristic-dim 1 --solver euler --steps 2 --epochs 1 --batch-size 256"
+    run = tmp_path / "run"
+    trained = ask(capsys, "train", "density", "--data", "digits", *size.split(), "--output", tmp_path, "--name", "run")
+    assert set(trained) == {"run", "bits_per_dim", "validation_bits_per_dim", "nfe", "parameters", "seconds"}
+    assert ask(capsys, "evaluate", run)["bits_per_dim"] == trained["bits_per_dim"]
+    assert ask(capsys, "sample", run, "-n", 5, "--output", tmp_path / "new.npz")["samples"] == 5
+    images = np.load(tmp_path / "new.npz")["x"]
+    assert images.shape == (5, 4, 4, 1)
+    np.savez(tmp_path / "in.npz", x=images.round().clip(0, 16).astype(np.uint8))
+    ask(capsys, "predict", run, tmp_path / "in.npz", "--output", tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text().splitlines()[0] == "input,bits per dimension"
+
+
 def test_a_classifier_is_no_density(run, capsys):
     assert main(["sample", str(run)]) == 2
     assert "no density" in capsys.readouterr().err

@@ -99,7 +99,7 @@ def reproduce_kinetic(
     *,
     data: str = "checkerboard",
     method: FlowMethod = "c-node",
-    weight: float = 1.0,
+    weight: float = 1.5,
     seeds: int = 3,
     output: Path = Path("runs/kinetic"),
     as_json: Json = False,

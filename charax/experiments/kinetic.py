@@ -28,7 +28,7 @@ def run(
     *,
     data: str = "checkerboard",
     method: FlowMethod = "c-node",
-    weight: float = 1.0,
+    weight: float = 1.5,
     seeds: int = 3,
     folder: Path,
     progress: AbstractProgress,

@@ -17,9 +17,13 @@ def draw_dynamics(
 ) -> Path:
     """A validation metric over the epochs: a row of panels for each way to train, a column for each data set.
 
-    Red is NODE and blue is C-NODE; the line is the mean over seeds, the band from the worst to the best.
+    Red is NODE and blue is C-NODE; the line is the mean over seeds, the band from the worst to the best. One epoch is
+    no course: a data set that had no more is left out beside one that had.
     """
-    shown = {training: compared for training, compared in dynamics.items() if compared}
+    several = lambda one: len(one.courses(metric)[0]) > 1
+    some = any(several(one) for compared in dynamics.values() for one in compared)
+    kept = {training: [one for one in compared if several(one) or not some] for training, compared in dynamics.items()}
+    shown = {training: compared for training, compared in kept.items() if compared}
     datasets = list(dict.fromkeys(one.dataset for compared in shown.values() for one in compared))
     with picture(path, width=1.2 + 2.8 * max(1, len(datasets)), height=0.6 + 2.2 * max(1, len(shown))) as figure:
         axes = figure.subplots(max(1, len(shown)), max(1, len(datasets)), squeeze=False, sharex="col", sharey="col")

@@ -1,6 +1,6 @@
 """Data sets: embedded, downloaded, and the user's own files."""
 
-from charax.data.augmentation import augment_batch
+from charax.data.augmentation import augment_batch, distort_batch
 from charax.data.catalogue import DATASETS, Source
 from charax.data.dataset import Augment, Dataset, Normalisation, Split
 from charax.data.errors import DataError
@@ -39,6 +39,7 @@ __all__ = [
     "Source",
     "Split",
     "augment_batch",
+    "distort_batch",
     "draw_toy",
     "fetch",
     "load_dataset",

@@ -10,7 +10,7 @@ from jaxtyping import Float32, Int32, Shaped
 
 from charax.data.errors import DataError
 
-Augment = Literal["none", "flip-crop"]
+Augment = Literal["none", "flip-crop", "distort"]
 
 
 class Split(NamedTuple):

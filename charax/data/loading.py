@@ -7,7 +7,7 @@ import numpy as np
 from charax.data.arrays import read_labelled_arrays
 from charax.data.catalogue import DATASETS
 from charax.data.cifar import read_cifar10
-from charax.data.dataset import Dataset, Labelled, Normalisation, Raw, Split
+from charax.data.dataset import Augment, Dataset, Labelled, Normalisation, Raw, Split
 from charax.data.errors import DataError
 from charax.data.fetching import fetch
 from charax.data.idx import read_mnist
@@ -65,10 +65,13 @@ def load_dataset(
         test=test,
         classes=raw.classes,
         normalisation=normalisation,
-        augment="flip-crop" if name == "cifar10" else "none",
+        augment=_AUGMENTED.get(name, "none"),
         columns=raw.columns,
     )
 
+
+_AUGMENTED: dict[str, Augment] = {"digits": "distort", "cifar10": "flip-crop"}
+"""The digits are few, and slanted in many ways."""
 
 _NAMED = {"mnist": read_mnist, "cifar10": read_cifar10, "svhn": read_svhn}
 

@@ -10,7 +10,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray, Shaped
 
-from charax.data import Augment, Dataset, Normalisation, Split, augment_batch, read_inputs
+from charax.data import Augment, Dataset, Normalisation, Split, augment_batch, distort_batch, read_inputs
 from charax.models import AbstractArchitecture, Classifier, read_architecture
 from charax.solve import Solution, Solver
 from charax.training.stored_solver import solver_from_json, solver_to_json
@@ -71,8 +71,9 @@ class ClassificationTask(AbstractTask):
     def loss(
         self, model: eqx.Module, batch: Split, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
-        if self.augment == "flip-crop":
-            batch = batch._replace(inputs=augment_batch(key, batch.inputs))
+        if self.augment != "none":
+            change = {"flip-crop": augment_batch, "distort": distort_batch}[self.augment]
+            batch = batch._replace(inputs=change(key, batch.inputs))
         values = {name: value.mean() for name, value in self.measure(model, batch).items()}
         return values.pop("loss"), values
 

@@ -78,7 +78,8 @@ PLANS: Mapping[Budget, Plan] = MappingProxyType(
             solver=SolverSettings(),
             optimiser=_FAST,
             changed="digits, and MNIST shrunk to 14x14, instead of the paper's data; two hidden layers of width 24, or "
-            "what matches its parameters; bosh3 at 1e-2; 40 epochs of digits, 1 of MNIST; one seed unless more are asked for",
+            "what matches its parameters; bosh3 at 1e-2; 40 epochs of digits, 1 of MNIST; one seed, unless more are "
+            "asked for",
         ),
         "paper": Plan(
             cases=tuple(Case(data, 100, 200) for data in ("mnist", "cifar10", "svhn")),

@@ -101,14 +101,14 @@ PLANS: Mapping[Budget, Plan] = MappingProxyType(
             "a midpoint step, solved back); one seed",
         ),
         "demo": Plan(
-            datasets={"digits": Budgeted("small", 4)},
+            datasets={"digits": Budgeted("small", 8)},
             methods=FIGURE_METHODS,
             seeds=1,
             batch_size=64,
             training="Euler",
             optimiser=OptimiserSettings(),
             other=SolverSettings(solver="midpoint", steps=1, adjoint="backsolve"),
-            changed="NODE and C-NODE only; digits instead of the paper's data; 4 epochs; a learned stem, width 24 for "
+            changed="NODE and C-NODE only; digits instead of the paper's data; 8 epochs; a learned stem, width 24 for "
             "the C-NODE, the NODE matches its parameters; two Euler steps; one seed",
         ),
         "cpu": Plan(

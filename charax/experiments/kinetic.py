@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from charax.data import load_samples
 from charax.experiments.comparison import Compared, compare
 from charax.models import FlowMethod
 from charax.training import AbstractProgress, DensitySettings
@@ -37,5 +38,7 @@ def run(
     if not weight > 0:
         raise ValueError(f"weight must be above 0, got {weight}: the flow without a price is trained beside it anyway")
     both = [DensitySettings(data=data, method=method, kinetic=kinetic) for kinetic in (0.0, weight)]
+    if load_samples(data, points=100).levels is not None:
+        raise ValueError(f"{data} has images, and this compares densities of points or rows: take checkerboard, say")
     free, priced = compare(both, seeds=seeds, folder=folder, progress=progress)
     return Priced(weight, free, priced)

@@ -111,6 +111,8 @@ def run(
     tables: Sequence[str] = tuple(TABLES), *, seeds: int = 5, progress: AbstractProgress | None = None
 ) -> list[dict[str, Any]]:
     """A row for every table: means over splits, and whether the flow is as good as the better of the others."""
+    if seeds < 1:
+        raise ValueError(f"seeds must be at least 1, got {seeds}")
     rows: list[dict[str, Any]] = []
     for name in tables:
         held = [evaluate(name, seed=_FIRST_SPLIT + i, progress=progress) for i in range(seeds)]

@@ -17,6 +17,8 @@ Seeded = ClassifySettings | DensitySettings | ForecastSettings | PdeSettings
 
 def train_seeds(settings: Seeded, *, seeds: int, folder: Path, progress: AbstractProgress) -> list[Run]:
     """A run for each of the seeds 0, 1, …; those that are in the folder already are not made again."""
+    if seeds < 1:
+        raise ValueError(f"seeds must be at least 1, got {seeds}")
     runs: list[Run] = []
     for seed in range(seeds):
         run = folder / f"{settings.label}-seed{seed}"

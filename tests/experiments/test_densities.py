@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from charax.data import DATASETS
-from charax.experiments import table2, tabular, toy_flow
+from charax.experiments import kinetic, table2, tabular, toy_flow
 from charax.models import PAPER_FLOWS
+from charax.training import Silent
 
 
 def test_small_flows_have_equal_sizes():
@@ -86,3 +87,31 @@ def test_a_flow_of_iris_is_measured_in_the_units_of_its_competitors():
     held = tabular.evaluate("iris", seed=0)
     # A flow that is at rest is the Gaussian: were the whitening's volume forgotten, it would be nats away.
     assert abs(held.flow - held.gaussian) < 1.5
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [({"weight": 0.0}, "weight must be above 0"), ({"data": "digits"}, "has images"), ({"seeds": 0}, "at least 1")],
+)
+def test_a_price_that_cannot_be_compared_is_refused_before_any_training(wrong, words, tmp_path):
+    with pytest.raises(ValueError, match=words):
+        kinetic.run(**wrong, folder=tmp_path / "runs", progress=Silent())
+    assert not (tmp_path / "runs").exists()
+
+
+def test_no_split_is_refused():
+    with pytest.raises(ValueError, match="seeds must be at least 1"):
+        tabular.run(seeds=0)
+
+
+@pytest.mark.slow
+def test_a_high_price_on_kinetic_energy_keeps_a_flow_from_moving(tmp_path):
+    rows = np.random.default_rng(0).normal(size=(80, 2)) ** 3
+    np.savez(tmp_path / "rows.npz", x=rows)
+    result = kinetic.run(
+        data=str(tmp_path / "rows.npz"), weight=100.0, seeds=1, folder=tmp_path / "runs", progress=Silent()
+    )
+    free, priced = result.rows()
+    assert (free["kinetic"], free["nll_ratio"], free["nfe_ratio"]) == (0, 1, 1)
+    assert priced["nll_mean"] > free["nll_mean"]
+    assert len({run.folder for one in (result.free, result.priced) for run in one.runs}) == 2

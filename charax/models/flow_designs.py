@@ -69,6 +69,8 @@ class VectorFlowDesign(AbstractFlowDesign):
     learn_time: bool = False
     scale: float = 1.0
     activation: str = "tanh"
+    sharpness: float = 1.0
+    """Above 1, the field may change over shorter ways."""
 
     @property
     def kind(self) -> str:
@@ -86,6 +88,7 @@ class VectorFlowDesign(AbstractFlowDesign):
             reads=(*(("s",) if self.timed else ()), "u", *(("context",) if self.classes else ())),
             context=self.classes,
             activation=self.activation,
+            sharpness=self.sharpness,
             key=key,
         )
         return ContinuousFlow(field, shape, end_time=self.end_time, learn_time=self.learn_time, scale=self.scale)

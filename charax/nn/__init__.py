@@ -1,6 +1,6 @@
 """Building blocks that take whole batches: layers, activations and the convolution behind the image fields."""
 
-from charax.nn.activations import ACTIVATIONS, Activation, find_activation
+from charax.nn.activations import ACTIVATIONS, Activation, Sharpened, find_activation
 from charax.nn.convolution import convolve
 from charax.nn.joining import apply_joined, join
 from charax.nn.layers import Apply, AveragePool, Chain, Conv, Flatten, InstanceNorm, Linear, Network, Patches, mlp
@@ -18,6 +18,7 @@ __all__ = [
     "Linear",
     "Network",
     "Patches",
+    "Sharpened",
     "apply_joined",
     "convolve",
     "count_parameters",

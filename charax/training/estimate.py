@@ -38,6 +38,9 @@ class DensitySettings:
     """Flows in a row at each scale of an image, instead of the preset's."""
     end_time: float | None = None
     """Where the walk ends, instead of the preset's; for points and rows."""
+    sharpness: float | None = None
+    """How sharply the field may change, instead of the preset's 1: 6, say, for a density with thin parts; for points
+    and rows."""
     conditional: bool = False
     """A density for each class instead of one for all; for rows with classes (y, or a column called target)."""
     trace: Literal["exact", "hutchinson", "gaussian", "hutch++"] | None = None
@@ -113,6 +116,7 @@ class DensitySettings:
             "characteristic_dim": self.characteristic_dim,
             "blocks": self.blocks,
             "end_time": self.end_time,
+            "sharpness": self.sharpness,
         }
         asked = {name: value for name, value in asked.items() if value is not None}
         foreign = [name for name in asked if not hasattr(chosen, name)]

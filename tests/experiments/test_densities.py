@@ -46,7 +46,9 @@ def test_toy_flow_makes_the_iterations_that_were_asked_for():
     assert settings.points // settings.loop.batch_size * settings.loop.epochs == 1_000
 
 
-@pytest.mark.parametrize(("recipe", "expected"), [("paper", [2_136, 5_034]), ("timed", [2_152, 4_546])])
+@pytest.mark.parametrize(
+    ("recipe", "expected"), [("paper", [2_136, 5_034]), ("sharp", [2_136, 5_034]), ("timed", [2_152, 4_546])]
+)
 def test_toy_flows_have_the_sizes_that_are_told(recipe, expected):
     designs = [toy_flow.settings(method, recipe).design((2,), None)[0] for method in ("c-node", "node")]
     assert [design.count((2,)) for design in designs] == expected

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from charax.fields import CharacteristicField, NetworkVelocity, PlainField, SeparateJacobian
+from charax.fields import CharacteristicField, Condition, NetworkVelocity, PlainField, SeparateJacobian
 from charax.models import (
     PAPER_FLOWS,
     ContinuousFlow,
@@ -220,6 +220,7 @@ def test_a_velocity_that_reads_u0_is_refused():
         (lambda: plan_scales((27, 27, 1)), "27x27 pixels cannot be squeezed"),
         (lambda: plan_scales((28,)), "height, width, channels"),
         (lambda: VectorFlowDesign("anode").build((2,), key=jax.random.key(0)), "choose node or c-node"),
+        (lambda: VectorFlowDesign("node", sharpness=0.0).build((2,), key=jax.random.key(0)), "sharpness must be"),
         (lambda: Hutchinson(probes=0), "at least 1"),
         (lambda: HutchPlusPlus(products=4), "3, 6, 9"),
         (lambda: HutchPlusPlus(products=9).draw(jax.random.key(0), jnp.ones((1, 4))), "use ExactTrace"),
@@ -239,6 +240,30 @@ def test_bad_input_is_a_sentence(make, words):
 
 def _tiny() -> ContinuousFlow:
     return VectorFlowDesign("node", width=4).build((2,), key=jax.random.key(0))
+
+
+@pytest.mark.parametrize("method", ["node", "c-node"])
+def test_a_sharper_field_is_one_with_larger_weights_before_its_activations(method):
+    usual, sharp = (
+        VectorFlowDesign(method, width=8, sharpness=w).build((2,), key=jax.random.key(0)) for w in (1.0, 3.0)
+    )
+
+    def before_activations(flow):
+        field = flow.field
+        networks = [field.network] if method == "node" else [field.velocity.network, field.jacobian.body]
+        layers = [layer for network in networks for layer in (network.layers[0], network.layers[2])]
+        return [array for layer in layers for array in (layer.weight, layer.bias)]
+
+    usual = eqx.tree_at(before_activations, usual, replace_fn=lambda array: 3 * array)
+    u = jax.random.normal(jax.random.key(1), (5, 2))
+    np.testing.assert_allclose(*(flow.field(0.3, None, u, Condition())[1] for flow in (sharp, usual)), rtol=1e-5)
+
+
+def test_sharp_flows_of_several_seeds_share_what_was_compiled():
+    first, second = (
+        VectorFlowDesign("node", width=4, sharpness=3.0).build((2,), key=jax.random.key(i)) for i in (0, 1)
+    )
+    assert jax.tree.structure(first) == jax.tree.structure(second)
 
 
 def test_failed_samples_are_counted_and_none_is_returned():

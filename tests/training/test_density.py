@@ -131,6 +131,7 @@ def test_images_that_are_not_bytes_are_refused(tmp_path):
     ("arguments", "words"),
     [
         (["--blocks", "2"], "has no such setting"),
+        (["--data", "digits", "--sharpness", "2"], "sharpness: the flow of samples of shape"),
         (["--conditional"], "no classes"),
         (["--data", "moons", "--preset", "paper"], "no flow for 'moons'"),
         (["--data", "nowhere.csv"], "nowhere.csv"),

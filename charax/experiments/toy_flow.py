@@ -12,7 +12,7 @@ _BATCH = 1_024
 _EPOCHS = 10
 _OPTIMISERS: dict[Recipe, OptimiserSettings] = {
     "paper": OptimiserSettings(learning_rate=1e-3, weight_decay=0.0, schedule="constant", clip=1e6),
-    "sharp": OptimiserSettings(learning_rate=6e-3, weight_decay=0.0, schedule="cosine", clip=10.0),
+    "sharp": OptimiserSettings(learning_rate=3e-3, weight_decay=0.0, schedule="cosine", clip=10.0),
     "timed": OptimiserSettings(learning_rate=1e-2, weight_decay=0.0, schedule="cosine", clip=10.0),
 }
 
@@ -31,7 +31,7 @@ def settings(method: str, recipe: Recipe = "paper", *, iterations: int = ITERATI
     """1,024 points an iteration and dopri5 at 1e-5; the rest is the recipe's.
 
     - `paper` is the paper's: Adam 1e-3, fields of u alone, s over 10, N(0, 0.1·I) at the end.
-    - `sharp` is the same with sharper fields, and Adam from 6e-3 down to 0.
+    - `sharp` is the same with sharper fields, and Adam from 3e-3 down to 0.
     - `timed` has fields that read s too, s over 1, N(0, I) at the end, and Adam from 1e-2 down to 0.
 
     The points are drawn beforehand, and each is used once in every tenth of the iterations.
@@ -40,7 +40,7 @@ def settings(method: str, recipe: Recipe = "paper", *, iterations: int = ITERATI
         data="circles",
         method=method,  # pyright: ignore[reportArgumentType]
         preset="small" if recipe == "timed" else "paper",
-        sharpness=6.0 if recipe == "sharp" else None,
+        sharpness=8.0 if recipe == "sharp" else None,
         points=max(iterations // _EPOCHS, 1) * _BATCH,
         optimiser=_OPTIMISERS[recipe],
         loop=LoopSettings(epochs=min(_EPOCHS, iterations), batch_size=_BATCH),

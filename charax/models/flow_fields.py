@@ -30,7 +30,7 @@ def vector_flow_field(
 
     The plain one, `node`, is a perceptron of what it `reads`. The characteristic one, `c-node`, is a velocity that
     reads the same, times a Jacobian of u alone with `hidden` layers. `context` is the number of columns of a context.
-    A `sharpness` above 1 lets the field change over shorter ways, for densities with thin or sharp parts.
+    A `sharpness` above 1 lets the field change over shorter ways, for densities with thin parts; it then starts slower.
 
     ```python
     import jax
@@ -52,17 +52,20 @@ def vector_flow_field(
     act = find_activation(activation) if sharpness == 1 else Sharpened(find_activation(activation), sharpness)
     first, second, third = jax.random.split(key, 3)
     if not parts.characteristic:
-        return PlainField(mlp([inputs, *hidden, features], activation=act, key=first), reads=reads)
-    velocity = NetworkVelocity(
-        mlp([inputs, *velocity_hidden, characteristic_dim], activation=act, key=first),
-        characteristic_dim,
-        reads=reads,
-    )
+        network = mlp([inputs, *hidden, features], activation=act, key=first)
+        return PlainField(_scale_last(network, 1 / sharpness), reads=reads)
+    network = mlp([inputs, *velocity_hidden, characteristic_dim], activation=act, key=first)
+    velocity = NetworkVelocity(_scale_last(network, 1 / sharpness), characteristic_dim, reads=reads)
     body = mlp([features, *hidden], activation=act, final=act, key=second)
     return CharacteristicField(
         velocity,
         JointJacobian(body, hidden=hidden[-1], channels=features, characteristic_dim=characteristic_dim, key=third),
     )
+
+
+def _scale_last(network: Chain, factor: float) -> Chain:
+    *layers, last = network.layers
+    return Chain(*layers, jax.tree.map(lambda array: factor * array, last))
 
 
 class TimedConvs(eqx.Module):

@@ -39,7 +39,7 @@ class DensitySettings:
     end_time: float | None = None
     """Where the walk ends, instead of the preset's; for points and rows."""
     sharpness: float | None = None
-    """How sharply the field may change, instead of the preset's 1: 6, say, for a density with thin parts; for points
+    """How sharply the field may change, instead of the preset's 1: 8, say, for a density with thin parts; for points
     and rows."""
     conditional: bool = False
     """A density for each class instead of one for all; for rows with classes (y, or a column called target)."""

@@ -1,5 +1,6 @@
 """What a price on kinetic energy does: fewer evaluations for the same likelihood."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +30,7 @@ def run(
     *,
     data: str = "checkerboard",
     method: FlowMethod = "c-node",
+    sharpness: float | None = None,
     weight: float = 1.5,
     seeds: int = 3,
     folder: Path,
@@ -37,8 +39,8 @@ def run(
     """Train both over the seeds, or go on where an interrupted comparison stopped."""
     if not weight > 0:
         raise ValueError(f"weight must be above 0, got {weight}: the flow without a price is trained beside it anyway")
-    both = [DensitySettings(data=data, method=method, kinetic=kinetic) for kinetic in (0.0, weight)]
+    free = DensitySettings(data=data, method=method, sharpness=sharpness)
     if load_samples(data, points=100).levels is not None:
         raise ValueError(f"{data} has images, and this compares densities of points or rows: take checkerboard, say")
-    free, priced = compare(both, seeds=seeds, folder=folder, progress=progress)
-    return Priced(weight, free, priced)
+    both = compare([free, replace(free, kinetic=weight)], seeds=seeds, folder=folder, progress=progress)
+    return Priced(weight, *both)

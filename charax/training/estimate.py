@@ -69,6 +69,8 @@ class DensitySettings:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name} must be at least 1, got {value}")
+        if self.sharpness is not None and not self.sharpness > 0:
+            raise ValueError(f"sharpness must be above 0, got {self.sharpness}")
 
     @property
     def label(self) -> str:

@@ -93,7 +93,12 @@ def test_a_flow_of_iris_is_measured_in_the_units_of_its_competitors():
 
 @pytest.mark.parametrize(
     ("wrong", "words"),
-    [({"weight": 0.0}, "weight must be above 0"), ({"data": "digits"}, "has images"), ({"seeds": 0}, "at least 1")],
+    [
+        ({"weight": 0.0}, "weight must be above 0"),
+        ({"sharpness": -1.0}, "sharpness must be above 0"),
+        ({"data": "digits"}, "has images"),
+        ({"seeds": 0}, "at least 1"),
+    ],
 )
 def test_a_price_that_cannot_be_compared_is_refused_before_any_training(wrong, words, tmp_path):
     with pytest.raises(ValueError, match=words):
@@ -111,8 +116,14 @@ def test_a_high_price_on_kinetic_energy_keeps_a_flow_from_moving(tmp_path):
     rows = np.random.default_rng(0).normal(size=(80, 2)) ** 3
     np.savez(tmp_path / "rows.npz", x=rows)
     result = kinetic.run(
-        data=str(tmp_path / "rows.npz"), weight=100.0, seeds=1, folder=tmp_path / "runs", progress=Silent()
+        data=str(tmp_path / "rows.npz"),
+        sharpness=2.0,
+        weight=100.0,
+        seeds=1,
+        folder=tmp_path / "runs",
+        progress=Silent(),
     )
+    assert {one.runs[0].trained.task.design.sharpness for one in (result.free, result.priced)} == {2.0}
     free, priced = result.rows()
     assert (free["kinetic"], free["nll_ratio"], free["nfe_ratio"]) == (0, 1, 1)
     assert priced["nll_mean"] > free["nll_mean"]

@@ -32,9 +32,10 @@ class Sharpened:
     Weights before it begin, and move with every step of training, as if they were that much larger.
 
     ```python
+    import jax.numpy as jnp
     from charax.nn import Sharpened, find_activation
 
-    assert Sharpened(find_activation("relu"), 3.0)(2.0) == 6
+    assert Sharpened(find_activation("relu"), 3.0)(jnp.array(2.0)) == 6
     ```
     """
 

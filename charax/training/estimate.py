@@ -76,9 +76,9 @@ class DensitySettings:
     def label(self) -> str:
         """A short name for a run with these settings."""
         shrunk = f"-by{self.shrink}" if self.shrink > 1 else ""
-        prices = (("kinetic", self.kinetic), ("jacobian", self.jacobian))
-        priced = "".join(f"-{name}{weight:g}" for name, weight in prices if weight)
-        return f"density-{Path(self.data).stem}{shrunk}-{self.method}{priced}"
+        numbers = (("sharp", self.sharpness), ("kinetic", self.kinetic), ("jacobian", self.jacobian))
+        changed = "".join(f"-{name}{value:g}" for name, value in numbers if value)
+        return f"density-{Path(self.data).stem}{shrunk}-{self.method}{changed}"
 
     def prepare(self) -> Problem:
         """Load the data and say what is to be learned from it.

@@ -1,12 +1,14 @@
 """Table 2, the toy flow and the densities of tables: what is compared, and with what."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from charax.data import DATASETS
 from charax.experiments import kinetic, table2, tabular, toy_flow
 from charax.models import PAPER_FLOWS
-from charax.training import Silent
+from charax.training import DensitySettings, Silent
 
 
 def test_small_flows_have_equal_sizes():
@@ -104,6 +106,12 @@ def test_a_price_that_cannot_be_compared_is_refused_before_any_training(wrong, w
     with pytest.raises(ValueError, match=words):
         kinetic.run(**wrong, folder=tmp_path / "runs", progress=Silent())
     assert not (tmp_path / "runs").exists()
+
+
+def test_flows_that_are_compared_have_folders_of_their_own():
+    free = DensitySettings(data="checkerboard")
+    others = [replace(free, sharpness=8.0), replace(free, sharpness=16.0), replace(free, kinetic=1.0)]
+    assert len({settings.label for settings in [free, *others]}) == 4
 
 
 def test_no_split_is_refused():

@@ -11,7 +11,7 @@ import jax
 
 from benchmarks import core, growth, images, machine, picture, rows, startup
 from benchmarks.peers.process import Peer
-from charax.training import tune_process
+from charax.train import tune_process
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
 PEERS = {1: rows.row1, 2: images.row2, 3: rows.row3, 4: images.row4}

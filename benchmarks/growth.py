@@ -14,8 +14,8 @@ import optax
 from benchmarks.rows import Row
 from benchmarks.timing import interleaved
 from charax.models import find_design, paper_architecture
-from charax.models.architecture import AbstractArchitecture
-from charax.plots import C_NODE, EXACT, picture
+from charax.models._architecture import AbstractArchitecture
+from charax.plotting import C_NODE, EXACT, picture
 from charax.solve import Solver
 
 

@@ -54,8 +54,8 @@ class ImageSide(NamedTuple):
     def step(self, solver: Solver) -> Callable[[], Any]:
         """A step of AdamW from the same weights."""
         params, static = eqx.partition(self.model, eqx.is_inexact_array)
-        optimiser = optax.adamw(1e-3, weight_decay=5e-4)
-        state = optimiser.init(params)
+        optimizer = optax.adamw(1e-3, weight_decay=5e-4)
+        state = optimizer.init(params)
 
         @jax.jit
         def step(params, state, images, labels):
@@ -64,7 +64,7 @@ class ImageSide(NamedTuple):
                 return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
 
             gradient = jax.grad(loss)(params)
-            updates, state = optimiser.update(gradient, state, params)
+            updates, state = optimizer.update(gradient, state, params)
             return optax.apply_updates(params, updates), state
 
         return lambda: step(params, state, self.images, self.labels)

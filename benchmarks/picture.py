@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from charax.plots import C_NODE, EXACT, picture
+from charax.plotting import C_NODE, EXACT, picture
 
 
 def draw(rows: list[dict[str, Any]], path: Path) -> Path:

@@ -21,7 +21,7 @@ from rich.table import Table
 from benchmarks.machine import FIELDS, FieldSide
 from benchmarks.rows import DenseSide, ToySide
 from charax.solve import Solver
-from charax.training import tune_process
+from charax.train import tune_process
 
 _REPETITIONS = 5
 _SHOWN = 14

@@ -13,10 +13,10 @@ import numpy as np
 from benchmarks.peers.process import Peer
 from benchmarks.timing import Timed, interleave, timed
 from charax.fields import PlainField
-from charax.models import VectorFlowDesign
+from charax.models.flows import VectorFlowDesign
 from charax.nn import mlp
 from charax.solve import Solver
-from charax.training import name_arrays, small_products
+from charax.train import name_arrays, small_products
 
 
 class Row(NamedTuple):

@@ -20,7 +20,8 @@ AT_MOST = {"cold": 10.0, "warm": 4.0}
 
 def begin(folder: Path) -> None:
     """Train until the first step is made, tell when what was done, and end the process there."""
-    from charax.training import ClassifySettings, LoopSettings, Silent, train
+    from charax.tasks.classification import ClassificationConfig
+    from charax.train import LoopConfig, Silent, train
 
     imported = time.time()
 
@@ -34,7 +35,7 @@ def begin(folder: Path) -> None:
             print(json.dumps(parts), flush=True)
             os._exit(0)
 
-    settings = ClassifySettings(data="mnist", preset="cpu", loop=LoopSettings(epochs=1, batch_size=128))
+    settings = ClassificationConfig(data="mnist", preset="cpu", loop=LoopConfig(epochs=1, batch_size=128))
     train(settings, folder, progress=FirstStep())
 
 
@@ -68,7 +69,8 @@ def count_compilations(epochs: int = 3) -> list[int]:
     """How many programs XLA compiled by the end of each epoch, since the one before."""
     import jax
 
-    from charax.training import ClassifySettings, LoopSettings, Silent, train
+    from charax.tasks.classification import ClassificationConfig
+    from charax.train import LoopConfig, Silent, train
 
     compiled: list[str] = []
     counts: list[int] = []
@@ -84,7 +86,7 @@ def count_compilations(epochs: int = 3) -> list[int]:
             counts.append(len(compiled) - sum(counts))
 
     with tempfile.TemporaryDirectory() as folder:
-        train(ClassifySettings(loop=LoopSettings(epochs=epochs)), Path(folder) / "run", progress=Counting())
+        train(ClassificationConfig(loop=LoopConfig(epochs=epochs)), Path(folder) / "run", progress=Counting())
     jax.monitoring.unregister_event_duration_listener(listen)
     return counts
 

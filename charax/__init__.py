@@ -2,17 +2,8 @@
 
 from charax._version import __version__
 from charax.fields import CharacteristicField, NetworkVelocity, PlainField, SecondOrderField, SeparateJacobian
-from charax.models import (
-    Classifier,
-    ContinuousFlow,
-    ExactTrace,
-    Hutchinson,
-    MultiScaleFlow,
-    NeuralODE,
-    neural_ode,
-    paper_classifier,
-    vector_flow_field,
-)
+from charax.models import Classifier, NeuralODE, neural_ode, paper_classifier
+from charax.models.flows import ContinuousFlow, ExactTrace, Hutchinson, MultiScaleFlow, vector_flow_field
 from charax.nn import count_parameters, mlp
 from charax.solve import Solution, SolveError, Solver
 

@@ -24,7 +24,7 @@ def recover(*, speed: float = 1.3, width: float = 0.5, noise: float = 0.05, samp
     seen = truth.exact(x, t) + noise * jax.random.normal(keys[2], (samples,))
 
     guess = Advection(speed=[0.7], width=0.8)
-    optimiser = optax.adam(0.05)
+    optimizer = optax.adam(0.05)
     # A constant speed needs no more than a few equal steps, and a program without step control compiles faster.
     solver = Solver("midpoint", steps=2)
 
@@ -34,10 +34,10 @@ def recover(*, speed: float = 1.3, width: float = 0.5, noise: float = 0.05, samp
         gradient = eqx.filter_grad(loss)(problem)
         # The rate of growth is known to be nothing; only speed and width are to be found.
         gradient = eqx.tree_at(lambda it: it.rate, gradient, jnp.zeros_like(gradient.rate))
-        updates, state = optimiser.update(gradient, state)
+        updates, state = optimizer.update(gradient, state)
         return eqx.apply_updates(problem, updates), state
 
-    state = optimiser.init(eqx.filter(guess, eqx.is_inexact_array))
+    state = optimizer.init(eqx.filter(guess, eqx.is_inexact_array))
     for _ in range(100):
         guess, state = step(guess, state)
     return guess

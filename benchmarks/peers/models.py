@@ -269,7 +269,7 @@ class ImageCase:
         self.labels = torch.tensor(arrays.pop("labels")).long()
         self.model, self.tolerance = ImageClassifier(arrays, **model), tolerance
         # All the work of a step, and none of its effect: the weights, and with them the evaluations, stay as they are.
-        self.optimiser = torch.optim.AdamW(self.model.parameters(), lr=0.0, weight_decay=5e-4)
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=0.0, weight_decay=5e-4)
 
     @property
     def nfe(self) -> int:
@@ -282,9 +282,9 @@ class ImageCase:
             with torch.no_grad():
                 self.model(self.image, how.removeprefix("infer "), self.tolerance)
             return
-        self.optimiser.zero_grad()
+        self.optimizer.zero_grad()
         F.cross_entropy(self.model(self.image, how, self.tolerance), self.labels).backward()
-        self.optimiser.step()
+        self.optimizer.step()
 
     def outputs(self, how: str) -> dict[str, np.ndarray]:
         """The logits."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import tyro
 from rich.console import Console
 
-from charax.cli import (
+from charax.cli import (  # the commands register themselves
     catalogue,
     reproduce,
     reproduce_flows,
@@ -16,9 +16,9 @@ from charax.cli import (
     reproduce_timeseries,
     select,
     training,
-)  # the commands register themselves
+)
 from charax.cli.app import app
-from charax.training.process import tune_process
+from charax.train._process import tune_process
 
 __all__ = [
     "app",

@@ -6,8 +6,8 @@ from pathlib import Path
 from rich.table import Table
 
 from charax.cli.app import Json, Sheet, or_dash, reproduce, tell, with_spread
-from charax.experiments.table1 import Budget
 from charax.models import Method
+from charax.paper.table1 import Budget
 
 
 @reproduce.command(name="propositions")
@@ -18,8 +18,8 @@ def reproduce_propositions(*, seed: int = 0, output: Path = Path("runs/propositi
         seed: Seed of every random number.
         output: Folder for the pictures and the numbers.
     """
-    from charax.experiments import propositions
-    from charax.plots import draw_propositions
+    from charax.paper import propositions
+    from charax.plotting import draw_propositions
 
     output.mkdir(parents=True, exist_ok=True)  # before the work, so that a bad path is known at once
     result = propositions.run(seed=seed)
@@ -59,9 +59,9 @@ def reproduce_table1(
         table_only: Leave out the second training of NODE and C-NODE, which only the figure needs.
         output: Folder of the runs, the table and the picture; by default runs/table1-BUDGET.
     """
-    from charax.experiments import table1
-    from charax.plots import draw_dynamics, draw_run
-    from charax.training import make_progress
+    from charax.paper import table1
+    from charax.plotting import draw_dynamics, draw_run
+    from charax.train import make_progress
 
     folder = output or Path("runs") / f"table1-{budget}"
     result = table1.run(

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 from charax.cli.app import Json, Sheet, or_dash, reproduce, tell, with_spread
-from charax.experiments.table2 import Budget
-from charax.experiments.toy_flow import Recipe
-from charax.models import FlowMethod
+from charax.models.flows import FlowMethod
+from charax.paper.table2 import Budget
+from charax.paper.toy_flow import Recipe
 
 
 @reproduce.command(name="toy-flow")
@@ -27,9 +27,9 @@ def reproduce_toy_flow(
         iterations: Steps of training.
         output: Folder of the runs, the table and the pictures; by default runs/toy-flow-RECIPE.
     """
-    from charax.experiments import toy_flow
-    from charax.plots import draw_dynamics, draw_run
-    from charax.training import make_progress
+    from charax.paper import toy_flow
+    from charax.plotting import draw_dynamics, draw_run
+    from charax.train import make_progress
 
     output = output or Path("runs") / f"toy-flow-{recipe}"
     result = toy_flow.run(recipe, seeds=seeds, iterations=iterations, folder=output, progress=make_progress())
@@ -66,8 +66,8 @@ def reproduce_tabular(*, seeds: int = 5, output: Path = Path("runs/tabular"), as
         seeds: Splits of every table.
         output: Folder of the table.
     """
-    from charax.experiments import tabular
-    from charax.training import make_progress
+    from charax.paper import tabular
+    from charax.train import make_progress
 
     output.mkdir(parents=True, exist_ok=True)
     rows = tabular.run(seeds=seeds, progress=make_progress())
@@ -115,9 +115,9 @@ def reproduce_kinetic(
         seeds: Seeds of each.
         output: Folder of the runs, the table and the picture.
     """
-    from charax.experiments import kinetic
-    from charax.plots import draw_kinetic
-    from charax.training import make_progress
+    from charax.paper import kinetic
+    from charax.plotting import draw_kinetic
+    from charax.train import make_progress
 
     result = kinetic.run(
         data=data,
@@ -171,9 +171,9 @@ def reproduce_table2(
         seeds: Seeds per row, instead of the budget's.
         output: Folder of the runs, the table and the pictures; by default runs/table2-BUDGET.
     """
-    from charax.experiments import table2
-    from charax.plots import draw_dynamics, draw_run
-    from charax.training import make_progress
+    from charax.paper import table2
+    from charax.plotting import draw_dynamics, draw_run
+    from charax.train import make_progress
 
     folder = output or Path("runs") / f"table2-{budget}"
     result = table2.run(budget, datasets=dataset, methods=method, seeds=seeds, folder=folder, progress=make_progress())

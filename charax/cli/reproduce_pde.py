@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from charax.cli.app import Json, Sheet, or_dash, reproduce, tell, with_spread
-from charax.experiments.pde import PdeBudget, PdeMethod
+from charax.paper.pde import PdeBudget, PdeMethod
 
 
 @reproduce.command(name="pde")
@@ -26,9 +26,9 @@ def reproduce_pde(
         seeds: Seeds per row, instead of the budget's.
         output: Folder of the runs, the table and the pictures; by default runs/pde-BUDGET.
     """
-    from charax.experiments import pde
-    from charax.plots import draw_deviations, draw_run
-    from charax.training import make_progress
+    from charax.paper import pde
+    from charax.plotting import draw_deviations, draw_run
+    from charax.train import make_progress
 
     folder = output or Path("runs") / f"pde-{budget}"
     result = pde.run(budget, problems=problem, methods=method, seeds=seeds, folder=folder, progress=make_progress())

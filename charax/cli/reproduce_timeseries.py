@@ -23,9 +23,9 @@ def reproduce_timeseries(
         epochs: Epochs of 50 steps each.
         output: Folder of the runs, the table and the pictures.
     """
-    from charax.experiments import timeseries
-    from charax.plots import draw_intervals, draw_run
-    from charax.training import make_progress
+    from charax.paper import timeseries
+    from charax.plotting import draw_intervals, draw_run
+    from charax.train import make_progress
 
     result = timeseries.run(methods=method, seeds=seeds, epochs=epochs, folder=output, progress=make_progress())
     rows = [row for one in result for row in one.rows()]

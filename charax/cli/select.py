@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from charax.cli.app import Json, Sheet, app, reproduce, tell, with_spread
-from charax.experiments.ablation import AblationBudget
+from charax.paper.ablation import AblationBudget
 from charax.select import Selection
-from charax.training import ClassifySettings
+from charax.tasks.classification import ClassificationConfig
 
 _COUNTED = (
     "AIC and BIC take the likelihood of the training samples under the chosen weights; every trained number is a "
@@ -19,7 +19,7 @@ _COUNTED = (
 
 @app.command(name="select")
 def select(
-    settings: ClassifySettings,
+    settings: ClassificationConfig,
     *,
     k: tuple[int, ...] = (1, 2, 4, 8),
     seeds: int = 3,
@@ -36,7 +36,7 @@ def select(
         output: Folder of the runs, the table and the picture; by default runs/select-DATA-METHOD.
     """
     from charax.select import select_dimension
-    from charax.training import make_progress
+    from charax.train import make_progress
 
     folder = output or Path("runs") / f"select-{settings.label}"
     selection = select_dimension(settings, k, seeds=seeds, folder=folder, progress=make_progress())
@@ -62,8 +62,8 @@ def reproduce_ablation(
         seeds: Runs for each of them, instead of the budget's.
         output: Folder of the runs, the table and the picture; by default runs/ablation-BUDGET.
     """
-    from charax.experiments import ablation
-    from charax.training import make_progress
+    from charax.paper import ablation
+    from charax.train import make_progress
 
     folder = output or Path("runs") / f"ablation-{budget}"
     result = ablation.run(budget, datasets=dataset, dimensions=k, seeds=seeds, folder=folder, progress=make_progress())
@@ -72,7 +72,7 @@ def reproduce_ablation(
 
 
 def _tell(selections: Sequence[Selection], folder: Path, title: str, *, note: str, as_json: bool) -> None:
-    from charax.plots import draw_ablation
+    from charax.plotting import draw_ablation
 
     rows = [row for selection in selections for row in selection.rows()]
     picked = {selection.tried[0].dataset: selection.picked() for selection in selections}

@@ -7,7 +7,11 @@ import tyro
 from rich.table import Table
 
 from charax.cli.app import Json, Positional, app, number_table, tell, train
-from charax.training import ClassifySettings, DensitySettings, ForecastSettings, PdeSettings, Run, Settings
+from charax.tasks.classification import ClassificationConfig
+from charax.tasks.density import DensityConfig
+from charax.tasks.forecast import ForecastConfig
+from charax.tasks.pde import PDEConfig
+from charax.train import Run, Settings
 
 _SHOWN = 8
 """Rows of predictions that are printed; the file has all of them."""
@@ -15,7 +19,7 @@ _SHOWN = 8
 
 @train.command(name="classify")
 def train_classify(
-    settings: ClassifySettings, *, name: str | None = None, output: Path = Path("runs"), as_json: Json = False
+    settings: ClassificationConfig, *, name: str | None = None, output: Path = Path("runs"), as_json: Json = False
 ) -> None:
     """Train a classifier on embedded, downloaded or own data.
 
@@ -28,7 +32,7 @@ def train_classify(
 
 @train.command(name="density")
 def train_density(
-    settings: DensitySettings, *, name: str | None = None, output: Path = Path("runs"), as_json: Json = False
+    settings: DensityConfig, *, name: str | None = None, output: Path = Path("runs"), as_json: Json = False
 ) -> None:
     """Train a continuous normalizing flow on points, rows of numbers or images.
 
@@ -41,7 +45,7 @@ def train_density(
 
 @train.command(name="pde")
 def train_pde(
-    settings: PdeSettings, *, name: str | None = None, output: Path = Path("runs"), as_json: Json = False
+    settings: PDEConfig, *, name: str | None = None, output: Path = Path("runs"), as_json: Json = False
 ) -> None:
     """Learn a PDE from samples of its solution: a built-in problem, or your own file.
 
@@ -54,7 +58,7 @@ def train_pde(
 
 @train.command(name="forecast")
 def train_forecast(
-    settings: ForecastSettings, *, name: str | None = None, output: Path = Path("runs"), as_json: Json = False
+    settings: ForecastConfig, *, name: str | None = None, output: Path = Path("runs"), as_json: Json = False
 ) -> None:
     """Learn to forecast time series: the paper's, or your own file of series, times and values.
 
@@ -66,7 +70,7 @@ def train_forecast(
 
 
 def _train(settings: Settings, name: str | None, output: Path, *, as_json: bool) -> None:
-    from charax.training import make_progress, name_run, train
+    from charax.train import make_progress, name_run, train
 
     folder = output / (name or name_run(output, settings.label))
     _tell_run(train(settings, folder, progress=make_progress()), as_json=as_json)
@@ -79,13 +83,13 @@ def resume(run: Positional[Path], *, as_json: Json = False) -> None:
     Args:
         run: Folder of the run.
     """
-    from charax.training import make_progress, resume
+    from charax.train import make_progress, resume
 
     _tell_run(resume(run, progress=make_progress()), as_json=as_json)
 
 
 def _tell_run(run: Run, *, as_json: bool) -> None:
-    from charax.plots import draw_run
+    from charax.plotting import draw_run
 
     answer = run.summary()
     pictures = draw_run(run, run.settings.prepare())
@@ -104,7 +108,7 @@ def evaluate(
         run: Folder of the run.
         split: The part of the data.
     """
-    from charax.training import evaluate
+    from charax.train import evaluate
 
     answer = evaluate(run, split)
     tell({"run": str(run), "split": split, **answer}, number_table(answer, f"{run} on {split}"), as_json=as_json)
@@ -121,7 +125,7 @@ def predict(
         inputs: An .npz, .csv, .parquet, image, or folder of images.
         output: The file to write.
     """
-    from charax.training import predict
+    from charax.train import predict
 
     predictions = predict(run, inputs)
     predictions.write(output)
@@ -152,8 +156,8 @@ def sample(
     """
     import numpy as np
 
-    from charax.plots import draw_samples
-    from charax.training import sample
+    from charax.plotting import draw_samples
+    from charax.train import sample
 
     drawn = sample(run, number, seed=seed, temperature=temperature)
     output.parent.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,5 @@
-"""Estimators in scikit-learn's manner: arrays in, arrays out."""
+"""Estimators with scikit-learn's interface."""
 
-from charax.estimators.characteristic import CharacteristicRegressor
-from charax.estimators.classifier import CNODEClassifier
-from charax.estimators.density import FlowDensity
-from charax.estimators.regressor import CNODERegressor
+import lazy_loader
 
-__all__ = ["CNODEClassifier", "CNODERegressor", "CharacteristicRegressor", "FlowDensity"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,6 +1,5 @@
-"""Choosing the number k of characteristic dimensions: sweeps over k, and what validation, AIC and BIC pick."""
+"""Choosing the number k of characteristic dimensions by validation, AIC and BIC."""
 
-from charax.select.criteria import Criterion, aic, bic, pick
-from charax.select.sweep import Selection, Tried, select_dimension
+import lazy_loader
 
-__all__ = ["Criterion", "Selection", "Tried", "aic", "bic", "pick", "select_dimension"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

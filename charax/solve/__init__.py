@@ -1,8 +1,5 @@
-"""Integrate a field: the solver, the solution, and what went wrong if it did."""
+"""Solving initial value problems: the solver, the solution, and what went wrong if it failed."""
 
-from charax.solve.methods import METHODS
-from charax.solve.roots import find_roots
-from charax.solve.solution import Outcome, Solution, SolveError, Stats
-from charax.solve.solver import Adjoint, Solver
+import lazy_loader
 
-__all__ = ["METHODS", "Adjoint", "Outcome", "Solution", "SolveError", "Solver", "Stats", "find_roots"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -7,13 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import ndimage
 
-from charax.data import augment_batch, distort_batch
+from charax.data import random_affine, random_flip_crop
 
 IMAGES = jnp.arange(1.0, 1 + 64 * 12 * 10 * 2).reshape(64, 12, 10, 2)
 
 
 def test_every_image_is_a_flip_and_a_shift_of_itself_by_at_most_four_pixels():
-    out = np.asarray(augment_batch(jax.random.key(0), IMAGES))
+    out = np.asarray(random_flip_crop(jax.random.key(0), IMAGES))
     seen = set()
     for image, augmented in zip(np.asarray(IMAGES), out, strict=True):
         matches = [
@@ -31,7 +31,7 @@ def test_every_image_is_a_flip_and_a_shift_of_itself_by_at_most_four_pixels():
 
 
 def test_the_key_decides():
-    first, again, other = (augment_batch(jax.random.key(seed), IMAGES) for seed in (0, 0, 1))
+    first, again, other = (random_flip_crop(jax.random.key(seed), IMAGES) for seed in (0, 0, 1))
     assert jnp.array_equal(first, again)
     assert not jnp.array_equal(first, other)
 
@@ -41,7 +41,7 @@ def test_a_distorted_image_is_what_scipy_makes_of_it():
     y, x = np.mgrid[:9, :8] - np.array([4, 3.5]).reshape(2, 1, 1)
     image = np.exp(-((y - 1) ** 2 + (x + 0.5) ** 2) / 3).astype(np.float32)
     key, number = jax.random.key(3), 6
-    out = np.asarray(distort_batch(key, jnp.asarray(np.stack([image] * number)[..., None])))[..., 0]
+    out = np.asarray(random_affine(key, jnp.asarray(np.stack([image] * number)[..., None])))[..., 0]
     draw = np.asarray(jax.random.uniform(key, (4, number, 1, 1), jnp.float32, -1, 1))[..., 0, 0]
     for one, (turn, zoom, down, right) in zip(out, draw.T, strict=True):
         cos, sin = np.cos(0.2 * turn), np.sin(0.2 * turn)
@@ -59,10 +59,10 @@ def test_a_batch_that_is_spread_over_devices_stays_spread():
     program = """
 import jax, numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
-from charax.data import augment_batch, distort_batch
+from charax.data import random_flip_crop, random_affine
 
 key, images = jax.random.key(0), jax.random.normal(jax.random.key(1), (8, 12, 10, 2))
-for change in (augment_batch, distort_batch):
+for change in (random_flip_crop, random_affine):
     alone = change(key, images)
     for axis_type in (AxisType.Auto, AxisType.Explicit):
         sharding = NamedSharding(jax.make_mesh((2,), ("batch",), axis_types=(axis_type,)), PartitionSpec("batch"))

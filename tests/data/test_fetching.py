@@ -7,7 +7,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from charax.data import DATASETS, DataError, Source, fetch, load_dataset
-from charax.data.fetching import download
+from charax.data._fetching import download
 
 CONTENT = b"the real thing"
 

@@ -28,7 +28,7 @@ def test_an_official_test_part_stays_the_test_part_in_its_order(official, format
     shape = DATASETS[name].shape
     pixels = formats.pixels_of(10, *shape[: 2 if name == "mnist" else 3]).reshape(10, *shape)
     np.testing.assert_array_equal(data.test.targets, np.arange(10))
-    np.testing.assert_array_equal(data.test.inputs, data.normalisation.apply(pixels))
+    np.testing.assert_array_equal(data.test.inputs, data.standardizer.apply(pixels))
     assert len(data.train.targets) == 30
     assert len(data.validation.targets) == 10  # one of each class, although a tenth of four rounds to none
     assert data.train.inputs.shape[1:] == shape == data.input_shape
@@ -38,7 +38,7 @@ def test_an_official_test_part_stays_the_test_part_in_its_order(official, format
 def test_grey_and_house_number_pixels_are_divided_by_255(official, name):
     data = load_dataset(name)
     assert data.augment == "none"
-    assert data.normalisation.white == 255
+    assert data.standardizer.white == 255
     pixels = data.train.inputs * 255
     np.testing.assert_allclose(pixels, np.round(pixels), atol=1e-4)
     assert pixels.min() == 0

@@ -30,7 +30,7 @@ def test_a_csv_is_standardised_by_its_training_part(tmp_path):
     np.testing.assert_allclose(data.train.inputs.mean(0), 0, atol=1e-6)
     np.testing.assert_allclose(data.train.inputs.std(0), 1, atol=1e-6)  # also far from zero
     everything = np.concatenate([data.train.inputs, data.validation.inputs, data.test.inputs])
-    heights = np.round(everything[:, 0] * data.normalisation.std[0] + data.normalisation.mean[0])
+    heights = np.round(everything[:, 0] * data.standardizer.std[0] + data.standardizer.mean[0])
     assert sorted(heights) == list(range(30))
 
 
@@ -54,12 +54,12 @@ def test_an_npz_may_hold_rows_or_images_and_labels_or_names(tmp_path):
     rows = load_dataset(str(path))
     assert rows.input_shape == (5,)
     assert rows.classes == ("0", "1", "2")
-    assert rows.normalisation.white is None
+    assert rows.standardizer.white is None
     np.savez(path, x=np.arange(12 * 16, dtype=np.uint8).reshape(12, 4, 4), y=np.array(["x", "z", "y"])[y])
     images = load_dataset(str(path))
     assert images.input_shape == (4, 4, 1)
     assert images.classes == ("x", "y", "z")
-    assert images.normalisation.white == 255
+    assert images.standardizer.white == 255
 
 
 def test_a_folder_of_images_has_a_class_for_each_subfolder(tmp_path):
@@ -68,7 +68,7 @@ def test_a_folder_of_images_has_a_class_for_each_subfolder(tmp_path):
     data = load_dataset(str(tmp_path / "pets"))
     assert data.classes == ("cat", "dog")
     assert data.input_shape == (4, 6, 1)
-    raw = data.train.inputs * data.normalisation.std[0] + data.normalisation.mean[0]
+    raw = data.train.inputs * data.standardizer.std[0] + data.standardizer.mean[0]
     np.testing.assert_array_equal(np.round(raw[:, 0, 0, 0]) >= 10, data.train.targets == 1)
 
 

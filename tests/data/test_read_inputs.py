@@ -12,11 +12,11 @@ def test_a_picture_of_a_digit_comes_back_as_the_digit(tmp_path):
     image = load_digits(return_X_y=True)[0][7].reshape(8, 8)
     Image.fromarray(np.round(image * 255 / 16).astype(np.uint8)).save(tmp_path / "seven.png")
     np.savez(tmp_path / "seven.npz", x=image[None])
-    white = digits.normalisation.white
+    white = digits.standardizer.white
     picture, names = read_inputs(tmp_path / "seven.png", shape=digits.input_shape, white=white)
     array, rows = read_inputs(tmp_path / "seven.npz", shape=digits.input_shape, white=white)
     assert (names, rows) == (["seven.png"], ["0"])
-    apply = digits.normalisation.apply
+    apply = digits.standardizer.apply
     np.testing.assert_allclose(apply(picture), apply(array), atol=1 / 255)
     np.testing.assert_allclose(apply(array)[0, ..., 0], image / 16)
 

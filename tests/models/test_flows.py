@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from charax.fields import CharacteristicField, Condition, NetworkVelocity, PlainField, SeparateJacobian
-from charax.models import (
+from charax.models.flows import (
     PAPER_FLOWS,
     ContinuousFlow,
     ExactTrace,

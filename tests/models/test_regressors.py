@@ -7,7 +7,7 @@ import pytest
 
 from charax.fields import SeparateJacobian
 from charax.models import EquationRegressor, PathRegressor, PathVelocity, Scaling, TimeRegressor
-from charax.models.equation_regressor import Coefficient, EquationField
+from charax.models._equation_regressor import Coefficient, EquationField
 from charax.nn import count_parameters
 from charax.pde import PaperProblem
 from charax.solve import Solver

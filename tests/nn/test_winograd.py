@@ -7,7 +7,7 @@ import pytest
 from jax import lax
 
 from charax.nn import convolve
-from charax.nn.winograd import convolve_tiles, correlate_tiles
+from charax.nn._winograd import convolve_tiles, correlate_tiles
 
 
 def reference(image, kernel):

@@ -7,9 +7,10 @@ import pytest
 
 from charax.cli import main
 from charax.select import aic, bic, pick, select_dimension
-from charax.training import ClassifySettings, LoopSettings, evaluate
+from charax.tasks.classification import ClassificationConfig
+from charax.train import LoopConfig, evaluate
 
-QUICK = ClassifySettings(width=4, loop=LoopSettings(epochs=1, batch_size=512))
+QUICK = ClassificationConfig(width=4, loop=LoopConfig(epochs=1, batch_size=512))
 
 
 def test_criteria_are_those_of_the_books():

@@ -6,7 +6,7 @@ import pytest
 
 from charax.fields import CharacteristicField, FunctionJacobian, NetworkVelocity, PlainField
 from charax.solve import SolveError, Solver
-from charax.solve.checks import check_arguments
+from charax.solve._checks import check_arguments
 
 DECAY = PlainField(lambda u: -u, reads=("u",))
 U0 = jnp.ones((3, 2))

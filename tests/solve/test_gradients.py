@@ -8,7 +8,7 @@ import pytest
 
 from charax.fields import NetworkVelocity
 from charax.models import METHOD_NAMES, Identity, InputLayer, NeuralODE, PositionVelocity, ZeroAugment, parse_method
-from charax.models.methods import assemble
+from charax.models._methods import assemble
 from charax.nn import Apply, Chain, Conv, Flatten, Linear, mlp
 from charax.solve import Solver
 

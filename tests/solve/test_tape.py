@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from charax.solve.tape import Tape
+from charax.solve._explicit.checkpoints import Tape
 
 MAX_STEPS = 300
 

@@ -1,0 +1,53 @@
+"""CIFAR-10's binary version: records of one label byte and 3,072 pixel bytes, in a tar archive."""
+
+import io
+import re
+import tarfile
+from pathlib import Path
+
+import numpy as np
+
+from charax.data._compressed import gunzip
+from charax.data._dataset import Labelled, Raw
+from charax.data._errors import DataError
+from charax.data._labels import check_labels
+
+_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+_RECORD = 1 + 3 * 32 * 32
+_BATCH = re.compile(r"(?:.*/)?(data_batch_\d+|test_batch)\.bin")
+
+
+def read_cifar10(folder: Path) -> Raw:
+    """Every `data_batch_*.bin` in order, and `test_batch.bin`, however many records they have."""
+    path = folder / "cifar-10-binary.tar.gz"
+    batches = _read_batches(path)
+    training = [batches[name] for name in sorted(batches, key=lambda name: (len(name), name)) if name != "test_batch"]
+    if not training or "test_batch" not in batches:
+        missing = "test_batch.bin" if training else "data_batch_1.bin"
+        raise DataError(f"{path} has no {missing} in it: it is not the binary version of CIFAR-10")
+    samples = Labelled(*(np.concatenate(arrays) for arrays in zip(*training, strict=True)))
+    return Raw(path, samples, _CLASSES, test=batches["test_batch"], white=255.0)
+
+
+def _read_batches(path: Path) -> dict[str, Labelled]:
+    # Members are read into memory and never written to disk, so their names cannot lead anywhere.
+    batches = {}
+    try:
+        with tarfile.open(fileobj=io.BytesIO(gunzip(path)), mode="r:") as archive:
+            for member in archive:
+                match = _BATCH.fullmatch(member.name)
+                if match and member.isreg():
+                    file = archive.extractfile(member)
+                    assert file is not None  # a regular file always has content
+                    batches[match[1]] = _read_records(file.read(), f"{path}: {member.name}")
+    except tarfile.TarError as error:
+        raise DataError(f"{path} is not a sound tar archive ({error}): delete it and fetch it again") from None
+    return batches
+
+
+def _read_records(content: bytes, source: str) -> Labelled:
+    if len(content) == 0 or len(content) % _RECORD:
+        raise DataError(f"{source} has {len(content)} bytes, which is not a whole number of {_RECORD}-byte records")
+    records = np.frombuffer(content, np.uint8).reshape(-1, _RECORD)
+    images = records[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+    return Labelled(images, check_labels(records[:, 0], low=0, high=9, source=source))

@@ -1,0 +1,107 @@
+"""Classification of rows of numbers."""
+
+import numpy as np
+from jaxtyping import Float, Shaped
+from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from charax.estimators._base import Table, check_weights
+from charax.estimators._rows import Rows
+from charax.estimators._supervised import AbstractCNODE
+
+
+class CNODEClassifier(ClassifierMixin, AbstractCNODE):
+    """A classifier that carries rows along learned characteristics to where a linear readout can tell their classes.
+
+    Inputs are standardised. Equal rows count as one with the sum of their weights.
+
+    Parameters
+    ----------
+    method : str, default="c-node"
+        One of the paper's eight: node, c-node, anode, anode+c-node, 2nd-order, 2nd-order+c-node, il-node,
+        il-node+c-node.
+    characteristic_dim : int, default=2
+        Dimensions k of the characteristic, for those with one.
+    width : int, default=32
+        Width of the networks.
+    augment : int, default=4
+        Columns that ANODE, IL-NODE and second-order methods add.
+    members : int, default=10
+        Models whose answers are averaged, each of which is validated with other rows.
+    solver : {"euler", "midpoint", "heun", "bosh3", "tsit5", "dopri5", "dopri8"}, default="midpoint"
+        The method of integration.
+    steps : int, default=2
+        Equal steps to integrate with, unless `rtol` is given.
+    rtol : float or None, default=None
+        Keep to this tolerance instead of making equal steps.
+    adjoint : {"checkpoint", "backsolve", "direct"}, default="checkpoint"
+        How gradients are taken through the solve.
+    learning_rate : float, default=1e-2
+        Step size of AdamW.
+    weight_decay : float, default=2.0
+        Weight decay of AdamW.
+    max_iter : int, default=100
+        Epochs of training, at most.
+    batch_size : int, default=256
+        Rows in a step of training, at most.
+    early_stopping : bool, default=True
+        Hold rows out of training, and stop when the loss of those does not improve any more.
+        Otherwise train for `max_iter` epochs, and choose the weights by the loss of all rows.
+    validation_fraction : float, default=0.1
+        The share of the rows to hold out, others for every member.
+    n_iter_no_change : int, default=20
+        Epochs without improvement after which to stop.
+    warm_start : bool, default=False
+        Begin with the weights of the last fit, and keep its units.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the weights, the rows that are held out and the order of the rows.
+    verbose : bool, default=False
+        Print a line an epoch.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    n_features_in_ : int
+        The number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, if they had names.
+    n_iter_ : int
+        Epochs of training.
+    loss_curve_ : list of float
+        The loss of the rows that were held out, after every epoch.
+    best_loss_ : float
+        The loss of the weights that were kept.
+
+    Examples
+    --------
+    ```python
+    from sklearn.datasets import load_iris
+    from charax.estimators import CNODEClassifier
+
+    X, y = load_iris(return_X_y=True, as_frame=False)
+    classifier = CNODEClassifier(max_iter=20, members=2, random_state=0).fit(X, y)
+    assert classifier.predict_proba(X[:3]).shape == (3, 3)
+    ```
+    """
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Table, y: Table, sample_weight: Table = None) -> "CNODEClassifier":
+        """Learn the classes `y` of the rows of `X`, of which each counts as much as its `sample_weight`."""
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(y)
+        weights = check_weights(sample_weight, X)
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        self._learn(Rows(X, np.eye(len(self.classes_))[labels], weights).distinct(), classifies=True)
+        return self
+
+    def predict_proba(self, X: Table) -> Float[np.ndarray, "rows classes"]:
+        """The probability of every class, in the order of `classes_`."""
+        probabilities = self._respond(self._check(X))
+        return probabilities / probabilities.sum(axis=1, keepdims=True)
+
+    def predict(self, X: Table) -> Shaped[np.ndarray, "rows"]:
+        """The most probable class of every row."""
+        probabilities = self.predict_proba(X)
+        return self.classes_[np.argmax(probabilities, axis=1)]

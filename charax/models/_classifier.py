@@ -1,0 +1,34 @@
+"""Classification: a neural ODE and a readout."""
+
+import equinox as eqx
+from jaxtyping import Array, Float
+
+from charax.models._neural_ode import NeuralODE
+from charax.nn import Network
+from charax.solve import Solution, Solver
+
+
+class Classifier(eqx.Module):
+    """Logits from the end of a walk. The field may read the data itself, as its context.
+
+    ```python
+    import jax
+    from charax.models import Classifier, paper_classifier
+
+    model = paper_classifier("mnist", "c-node", key=jax.random.key(0))
+    assert isinstance(model, Classifier)
+    ```
+    """
+
+    ode: NeuralODE
+    head: Network
+    stem: Network | None = None
+    """What is done to the data before everything else."""
+
+    def __call__(
+        self, data: Float[Array, "batch *data"], *, solver: Solver | None = None
+    ) -> tuple[Float[Array, "batch classes"], Solution]:
+        """The logits, and the solution behind them with its counts."""
+        data = data if self.stem is None else self.stem(data)
+        solution = self.ode(data, solver=solver, context=data if "context" in self.ode.field.reads else None)
+        return self.head(solution.u), solution

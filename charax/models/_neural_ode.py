@@ -1,0 +1,60 @@
+"""The block that every model is built around."""
+
+import equinox as eqx
+from jaxtyping import Array, Float
+
+from charax.fields import AbstractField, Scalar
+from charax.models._lift import AbstractLift, Identity
+from charax.solve import Solution, Solver
+
+
+class NeuralODE(eqx.Module):
+    """A lift and a field: data in, the end of a walk out.
+
+    How to integrate is not part of the model. It is given where the model is evaluated, so that one
+    model can be trained with Euler steps and tested with tolerances, and no optimizer ever sees a
+    tolerance.
+
+    ```python
+    import jax
+    from charax.fields import PlainField
+    from charax.models import NeuralODE, ZeroAugment
+    from charax.nn import mlp
+    from charax.solve import Solver
+
+    model = NeuralODE(PlainField(mlp([1 + 5, 32, 5], key=jax.random.key(0))), ZeroAugment(3))
+    solution = model(jax.numpy.ones((4, 2)), solver=Solver("tsit5", rtol=1e-3, atol=1e-3))
+    assert solution.u.shape == (4, 5)
+    ```
+    """
+
+    field: AbstractField
+    lift: AbstractLift
+
+    def __init__(self, field: AbstractField, lift: AbstractLift | None = None):
+        self.field = field
+        self.lift = Identity() if lift is None else lift
+
+    def __call__(
+        self,
+        data: Float[Array, "batch *data"],
+        *,
+        solver: Solver | None = None,
+        context: Float[Array, "batch *_"] | None = None,
+        s0: Scalar = 0.0,
+        s1: Scalar = 1.0,
+        at: Float[Array, "points"] | None = None,
+        x0: Float[Array, "batch k"] | None = None,
+        with_characteristic: bool = False,
+    ) -> Solution:
+        """Lift the data and walk; the arguments are those of `Solver.solve`."""
+        return (solver or Solver()).solve(
+            self.field,
+            self.lift(data),
+            context=context,
+            s0=s0,
+            s1=s1,
+            at=at,
+            x0=x0,
+            with_characteristic=with_characteristic,
+        )

@@ -1,0 +1,192 @@
+"""Stride-one, same-padded 2-D convolution that is fast on CPUs in every direction of differentiation.
+
+XLA's own weight gradient of a convolution is an order of magnitude slower than its forward pass on a
+CPU, and far worse inside a loop, which is where an ODE solver puts it. Convolution is bilinear in
+(image, kernel), so two primitives are closed under differentiation:
+
+    convolve(image, kernel)          transposes to  convolve (in the image) and correlate (in the kernel)
+    correlate(image, cotangent)      transposes to  convolve (in both)
+
+Both are ordinary bilinear JAX primitives, so forward mode, reverse mode, their compositions to any
+order, `vmap`, `jit` and sharding all work; nothing here is a `custom_vjp`.
+
+Wide 3x3 convolutions of many pixels go through `winograd`, which takes about half the time.
+"""
+
+from functools import partial
+
+import jax.numpy as jnp
+from jax import lax
+from jax.core import ShapedArray
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+from jaxtyping import Array, Float
+
+from charax.nn._winograd import convolve_tiles, correlate_tiles, is_worthwhile
+
+_LAYOUT = ("NHWC", "HWIO", "NHWC")
+
+
+def convolve(
+    image: Float[Array, "batch height width channels_in"],
+    kernel: Float[Array, "rows columns channels_in channels_out"],
+) -> Float[Array, "batch height width channels_out"]:
+    """Convolve NHWC images with an odd-sized HWIO kernel; the size of the image is kept.
+
+    ```python
+    import jax.numpy as jnp
+    from charax.nn import convolve
+
+    assert convolve(jnp.ones((2, 8, 8, 3)), jnp.ones((3, 3, 3, 5))).shape == (2, 8, 8, 5)
+    ```
+    """
+    rows, columns = kernel.shape[:2]
+    if rows % 2 == 0 or columns % 2 == 0:
+        raise ValueError(f"the kernel must have odd sides to keep the image's size, got {rows}x{columns}")
+    return _convolve_p.bind(image, kernel)
+
+
+def _flip(kernel):
+    """The kernel of the transposed convolution."""
+    return kernel[::-1, ::-1].swapaxes(-1, -2)
+
+
+# ---- convolve -------------------------------------------------------------------------------------
+
+
+def _convolve_impl(image, kernel):
+    batch, height, width, _ = image.shape
+    if is_worthwhile(batch * height * width, kernel.shape[2], kernel.shape[3], *kernel.shape[:2]):
+        return convolve_tiles(image, kernel)
+    return lax.conv_general_dilated(image, kernel, (1, 1), "SAME", dimension_numbers=_LAYOUT)
+
+
+def _convolve_shape(image, kernel):
+    return ShapedArray((*image.shape[:3], kernel.shape[3]), image.dtype)
+
+
+def _convolve_batched(arguments, axes):
+    image, kernel = arguments
+    image_axis, kernel_axis = axes
+    if kernel_axis is None:
+        return _fold(lambda folded: _convolve_p.bind(folded, kernel), image, image_axis)
+    kernel = jnp.moveaxis(kernel, kernel_axis, 0)
+    if image_axis is None:
+        # One image, many kernels: more output channels.
+        many, *sides, channels_in, channels_out = kernel.shape
+        wide = jnp.moveaxis(kernel, 0, 3).reshape(*sides, channels_in, many * channels_out)
+        out = _convolve_p.bind(image, wide)
+        return out.reshape(*out.shape[:-1], many, channels_out), out.ndim - 1
+    images = jnp.moveaxis(image, image_axis, 0)
+    return lax.map(lambda pair: _convolve_p.bind(*pair), (images, kernel)), 0
+
+
+# ---- correlate ------------------------------------------------------------------------------------
+
+
+def _correlate_impl(image, cotangent, *, rows, columns):
+    # The correlation of an image with a cotangent of the output is the gradient of the kernel. A few images at a time
+    # stay in the cache between the copies and the products, which makes it two to three times faster than all at once.
+    batch, height, width, channels_in = image.shape
+    if is_worthwhile(batch * height * width, channels_in, cotangent.shape[3], rows, columns):
+        return correlate_tiles(image, cotangent)
+    few = max(1, _CACHED_PIXELS // (height * width))
+    chunks, rest = divmod(batch, few)
+    if chunks < 2:
+        return _correlate_few(image, cotangent, rows, columns)
+
+    def add(total, pair):
+        image, cotangent = pair
+        return total + _correlate_few(image, cotangent, rows, columns), None
+
+    split = lambda array: array[: batch - rest].reshape(chunks, few, *array.shape[1:])
+    start = jnp.zeros((rows, columns, channels_in, cotangent.shape[3]), image.dtype)
+    total, _ = lax.scan(add, start, (split(image), split(cotangent)))
+    if rest:
+        total, _ = add(total, (image[batch - rest :], cotangent[batch - rest :]))
+    return total
+
+
+_CACHED_PIXELS = 3136
+
+
+def _correlate_few(image, cotangent, rows, columns):
+    # One matrix product per kernel row, over all of its columns at once, is fast where XLA's own weight gradient is
+    # not. Column shifts are joined into the channels, row shifts are slices.
+    height, width, channels_in = image.shape[1:]
+    channels_out = cotangent.shape[3]
+    padded = jnp.pad(image, ((0, 0), (rows // 2,) * 2, (columns // 2,) * 2, (0, 0)))
+    joined = jnp.concatenate([padded[:, :, j : j + width] for j in range(columns)], axis=-1)
+    flat = cotangent.reshape(-1, channels_out)
+    return jnp.stack(
+        [
+            (joined[:, i : i + height].reshape(-1, columns * channels_in).T @ flat).reshape(
+                columns, channels_in, channels_out
+            )
+            for i in range(rows)
+        ]
+    )
+
+
+def _correlate_shape(image, cotangent, *, rows, columns):
+    return ShapedArray((rows, columns, image.shape[3], cotangent.shape[3]), image.dtype)
+
+
+def _correlate_batched(arguments, axes, *, rows, columns):
+    image, cotangent = (
+        jnp.broadcast_to(argument, (_size(arguments, axes), *argument.shape))
+        if axis is None
+        else jnp.moveaxis(argument, axis, 0)
+        for argument, axis in zip(arguments, axes, strict=True)
+    )
+    bind = partial(_correlate_p.bind, rows=rows, columns=columns)
+    return lax.map(lambda pair: bind(*pair), (image, cotangent)), 0
+
+
+def _size(arguments, axes) -> int:
+    return next(argument.shape[axis] for argument, axis in zip(arguments, axes, strict=True) if axis is not None)
+
+
+def _fold(function, image, axis):
+    """Run a batch-first function with one more batch axis by folding it into the batch."""
+    image = jnp.moveaxis(image, axis, 0)
+    many, batch = image.shape[:2]
+    out = function(image.reshape(many * batch, *image.shape[2:]))
+    return out.reshape(many, batch, *out.shape[1:]), 0
+
+
+# ---- registration ---------------------------------------------------------------------------------
+
+
+def _register(name, implementation, shape, batched) -> Primitive:
+    primitive = Primitive(name)
+    primitive.def_impl(implementation)
+    primitive.def_abstract_eval(shape)
+    mlir.register_lowering(primitive, mlir.lower_fun(implementation, multiple_results=False))
+    batching.primitive_batchers[primitive] = batched
+    return primitive
+
+
+_convolve_p = _register("charax_convolve", _convolve_impl, _convolve_shape, _convolve_batched)
+_correlate_p = _register("charax_correlate", _correlate_impl, _correlate_shape, _correlate_batched)
+
+ad.defbilinear(
+    _convolve_p,
+    lambda cotangent, image, kernel: _convolve_p.bind(cotangent, _flip(kernel)),
+    lambda cotangent, image, kernel: _correlate_p.bind(
+        image, cotangent, rows=kernel.aval.shape[0], columns=kernel.aval.shape[1]
+    ),
+)
+ad.defbilinear(
+    _correlate_p,
+    lambda kernel, image, cotangent, **_: _convolve_p.bind(cotangent, _flip(kernel)),
+    lambda kernel, image, cotangent, **_: _convolve_p.bind(image, kernel),
+)
+
+
+def is_product(primitive: Primitive, *_: object, **__: object) -> bool:
+    """Whether an operation is a matrix product or a convolution: a policy of `jax.checkpoint`, which keeps these."""
+    return primitive in _PRODUCTS
+
+
+_PRODUCTS = frozenset({_convolve_p, _correlate_p, lax.dot_general_p, lax.conv_general_dilated_p})

@@ -1,0 +1,48 @@
+"""Characteristics drawn over the solution."""
+
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from charax.pde import AbstractProblem, characteristics, shock_time, solve
+from charax.plotting._style import picture
+
+
+def draw_problem(
+    problem: AbstractProblem, path: Path, *, x: tuple[float, float], until: float, curves: int = 25
+) -> Path:
+    """The solution of a scalar problem on a line as colours in the x-t plane, its characteristics as lines over it.
+
+    Where several characteristics meet there is no single value: that region is hatched, and the time of the first
+    crossing is drawn. Points that no characteristic from the problem's domain reaches stay white.
+    """
+    if problem.dim != 1 or problem.initial(jnp.zeros((1, 1))).ndim != 1:
+        raise ValueError("the x-t plane shows a scalar problem on a line: this one has more dimensions or values")
+    if not (x[0] < x[1] and until > 0):
+        raise ValueError(f"there is nothing to draw between x={x[0]} and {x[1]} until t={until}")
+    places, times = jnp.linspace(*x, 160), jnp.linspace(0, until, 120)
+    grid_t, grid_x = (axis.reshape(-1) for axis in jnp.meshgrid(times, places, indexing="ij"))
+    # Under jit, points without a single value are NaN instead of an error: they stay empty in the picture.
+    u = jax.jit(lambda x, t: solve(problem, x, t))(grid_x[:, None], grid_t).reshape(len(times), len(places))
+    # Start beyond the edges, too: characteristics that enter the picture later belong to it.
+    reach = 0.5 * (x[1] - x[0])
+    lower, upper = problem.domain[0]
+    starts = jnp.linspace(max(lower, x[0] - reach), min(upper, x[1] + reach), 2 * curves)
+    lines = characteristics(problem, starts[:, None], times)
+    shock = float(shock_time(problem, horizon=until))
+
+    with picture(path, width=7.0, height=4.5) as figure:
+        axes = figure.add_subplot()
+        if np.isfinite(shock):
+            late = np.isnan(np.asarray(u)) & (np.asarray(times)[:, None] >= shock)
+            axes.contourf(places, times, late.astype(float), levels=[0.5, 1.5], colors=["0.6"], hatches=["///"])
+            axes.axhline(shock, color="black", linestyle="--", linewidth=1)
+            label = f"first crossing, t = {shock:.3g}"
+            axes.annotate(label, (x[0], shock), (4, 4), textcoords="offset points", fontsize=9)
+        shown = axes.pcolormesh(places, times, np.ma.masked_invalid(np.asarray(u)), cmap="viridis", shading="nearest")
+        axes.plot(np.asarray(lines.x[..., 0]), np.asarray(times), color="white", linewidth=0.7, alpha=0.8)
+        figure.colorbar(shown, ax=axes, label="u")
+        axes.set(xlim=x, ylim=(0, until), xlabel="x", ylabel="t")
+    return path

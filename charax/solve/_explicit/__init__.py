@@ -1,0 +1,1 @@
+"""Explicit Runge–Kutta integration: fixed steps, adaptive steps, and their gradients."""

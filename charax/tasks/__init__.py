@@ -1,0 +1,1 @@
+"""What can be learned: one folder a task."""

@@ -1,0 +1,2 @@
+from ._config import DensityConfig as DensityConfig
+from ._task import DensityTask as DensityTask

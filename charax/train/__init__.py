@@ -1,0 +1,5 @@
+"""The training engine: config, loop, checkpoints, runs. It knows no task."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

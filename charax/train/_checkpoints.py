@@ -1,0 +1,120 @@
+"""Checkpoints that survive: atomic, verified, and with others behind them."""
+
+import json
+import shutil
+import zlib
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import PyTree
+
+from charax.train._arrays import fill_arrays, name_arrays
+
+_KEPT = 3
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a run is: the order of an epoch's data follows from the seed and the epoch, so this is all of it."""
+
+    epoch: int = 0
+    """Epochs that are done."""
+    step: int = 0
+    """Steps of the next epoch that are done."""
+    lines: int = 0
+    """Lines of `metrics.jsonl` that were written."""
+    best_score: float | None = None
+    best_epoch: int = 0
+    improved_epoch: int = 0
+    """The epoch in which the best score was first reached."""
+    seconds: float = 0.0
+
+
+class Checkpoints:
+    """The checkpoints of one run, the newest few of them.
+
+    Orbax writes each to a temporary folder and renames it when it is complete, so a killed process leaves
+    no half of one. A checksum of every array is kept beside them, and verified.
+    """
+
+    def __init__(self, folder: Path, say: Callable[[str], None]):
+        import orbax.checkpoint as ocp  # takes seconds to import, and the first step need not wait for it
+
+        self._folder, self._say, self._ocp = folder.absolute(), say, ocp
+        self._manager = self._open()
+
+    def _open(self):
+        options = self._ocp.CheckpointManagerOptions(max_to_keep=_KEPT, enable_async_checkpointing=False)
+        return self._ocp.CheckpointManager(self._folder, options=options)
+
+    def save(self, number: int, state: PyTree, position: Position) -> None:
+        """Save after `number` steps, unless that has been done."""
+        if number in self._manager.all_steps():
+            return
+        arrays = name_arrays(state)
+        checksums = {name: zlib.crc32(array.tobytes()) for name, array in arrays.items()}
+        self._manager.save(
+            number,
+            args=self._ocp.args.Composite(
+                state=self._ocp.args.StandardSave(arrays),
+                position=self._ocp.args.JsonSave({"position": asdict(position), "checksums": checksums}),
+            ),
+        )
+
+    def restore(self, template: PyTree) -> tuple[PyTree, Position] | None:
+        """The newest state that is whole, and its position; None if there is none.
+
+        Damaged ones are said, and removed, so that the run can write them anew.
+        """
+        for number in sorted(self._manager.all_steps(), reverse=True):
+            try:
+                return self._read(number, template)
+            except Exception as error:
+                reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+                self._say(f"checkpoint {number} is damaged ({reason[:200]}); falling back to the one before")
+                shutil.rmtree(self._folder / str(number))
+                self._manager.close()
+                self._manager = self._open()
+        return None
+
+    def _read(self, number: int, template: PyTree) -> tuple[PyTree, Position]:
+        restored = self._manager.restore(
+            number,
+            args=self._ocp.args.Composite(
+                state=self._ocp.args.StandardRestore(name_arrays(template)),
+                position=self._ocp.args.JsonRestore(),
+            ),
+        )
+        arrays = {name: np.asarray(array) for name, array in restored.state.items()}
+        state = fill_arrays(template, arrays, f"checkpoint {number}")
+        for name, checksum in restored.position["checksums"].items():
+            if zlib.crc32(arrays[name].tobytes()) != checksum:
+                raise ValueError(f"the checksum of {name} does not agree")
+        return state, Position(**restored.position["position"])
+
+    def close(self) -> None:
+        self._manager.close()
+
+
+def cut_lines(path: Path, lines: int) -> None:
+    """Keep the first lines of a file that may have been written on after the checkpoint, or cut off in mid-line."""
+    kept = path.read_text().splitlines(keepends=True)[:lines] if path.exists() else []
+    if len(kept) < lines or any(not line.endswith("\n") for line in kept):
+        raise ValueError(
+            f"{path} has lost lines that the checkpoint knows of: it was changed; restore it, or start anew"
+        )
+    write_whole(path, "".join(kept))
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file so that a reader, or a killed process, sees all of it or nothing."""
+    part = path.with_name(path.name + ".part")
+    part.write_text(text)
+    part.replace(path)
+
+
+def write_json(path: Path, content: object) -> None:
+    """JSON, whole or not at all."""
+    write_whole(path, json.dumps(content, indent=2) + "\n")

@@ -63,17 +63,15 @@ def check_function(name: str, function: Callable[..., Any]) -> Iterator[str]:
 
 
 def check_class(name: str, cls: type) -> Iterator[str]:
-    names, _ = described(cls)
-    if ("__init__" in vars(cls) and not dataclasses.is_dataclass(cls)) or (
-        "__init__" in vars(cls) and inspect.getdoc(vars(cls)["__init__"])
-    ):
-        wanted = parameters(vars(cls)["__init__"])
+    told = described(cls)[0] | described_fields(cls)
+    own = vars(cls).get("__init__")
+    if inspect.isfunction(own) and own.__code__.co_filename != "<string>":  # written out, and not by `dataclass`
+        wanted = parameters(own)
+        told |= described(own)[0]
     elif dataclasses.is_dataclass(cls):
         wanted = {field.name for field in dataclasses.fields(cls) if field.init}
     else:
         wanted = set(getattr(cls, "_fields", ()))  # a NamedTuple
-    own = vars(cls).get("__init__")
-    told = names | described_fields(cls) | (described(own)[0] if inspect.isfunction(own) and own.__doc__ else set())
     for missing in sorted(wanted - told):
         yield f"{name}: {missing!r} is not described"
     for method, member in vars(cls).items():

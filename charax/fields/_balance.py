@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from charax.fields._jacobian import AbstractJacobian
+from charax.fields._jacobian._base import AbstractJacobian
 
 
 def balance_residual(

@@ -3,7 +3,7 @@
 from jaxtyping import Array, Float
 
 from charax.fields._field import AbstractField
-from charax.fields._jacobian import AbstractJacobian
+from charax.fields._jacobian._base import AbstractJacobian
 from charax.fields._reads import Condition, Read, Scalar
 from charax.fields._velocity import AbstractVelocity
 

@@ -1,7 +1,6 @@
 """The paper's eight methods are four lifts times {plain, characteristic}."""
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 from typing import Literal, NamedTuple, get_args
 
 import jax
@@ -9,15 +8,14 @@ from jaxtyping import PRNGKeyArray
 
 from charax.fields import (
     AbstractField,
-    AbstractJacobian,
     AbstractVelocity,
     CharacteristicField,
-    JointJacobian,
+    JacobianForm,
     NetworkVelocity,
     PlainField,
     Read,
     SecondOrderField,
-    SeparateJacobian,
+    build_jacobian,
 )
 from charax.models._lift import AbstractLift, Identity, InputLayer, PositionVelocity, ZeroAugment
 from charax.models._neural_ode import NeuralODE
@@ -33,8 +31,7 @@ Method = Literal[
     "il-node",
     "il-node+c-node",
 ]
-Jacobian = Literal["separate", "joint"]
-"""A network for each of the k derivatives, or one with k outputs per channel, whose cost hardly grows with k."""
+Jacobian = JacobianForm
 METHOD_NAMES: tuple[Method, ...] = get_args(Method)
 
 
@@ -134,24 +131,8 @@ def assemble(
     if parts.characteristic:
         field = CharacteristicField(
             velocity,
-            _JACOBIANS[jacobian](lambda key: network(channels, outputs, key), velocity.characteristic_dim, key),
+            build_jacobian(jacobian, lambda key: network(channels, outputs, key), velocity.characteristic_dim, key),
         )
     else:
         field = PlainField(network(channels + ("s" in reads), outputs, key), reads=reads)
     return NeuralODE(SecondOrderField(field) if second_order else field, lift)
-
-
-def _separate(network: Callable[[PRNGKeyArray], Chain], k: int, key: PRNGKeyArray) -> AbstractJacobian:
-    return SeparateJacobian([network(key) for key in jax.random.split(key, k)])
-
-
-def _joint(network: Callable[[PRNGKeyArray], Chain], k: int, key: PRNGKeyArray) -> AbstractJacobian:
-    body_key, key = jax.random.split(key)
-    *body, last = network(body_key).layers
-    assert isinstance(last, Linear)
-    hidden, channels = last.weight.shape
-    return JointJacobian(Chain(*body), hidden=hidden, channels=channels, characteristic_dim=k, key=key)
-
-
-_JACOBIANS: Mapping[Jacobian, Callable[[Callable[[PRNGKeyArray], Chain], int, PRNGKeyArray], AbstractJacobian]]
-_JACOBIANS = MappingProxyType({"separate": _separate, "joint": _joint})

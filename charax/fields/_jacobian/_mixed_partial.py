@@ -1,69 +1,22 @@
-"""Jacobians that read x and still satisfy the balance equations, by construction."""
+"""The integral of a mixed partial derivative."""
 
 import itertools
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from charax.fields._jacobian import AbstractJacobian, Balance
+from charax.fields._jacobian._base import AbstractJacobian, Balance
 from charax.fields._velocity import check_characteristic_dim
 from charax.nn import Network, join
-
-
-class PotentialJacobian(AbstractJacobian):
-    """J = ∂φ/∂x of one network φ(x, u): the mixed partials agree because φ is twice differentiable.
-
-    ```python
-    import jax
-    from charax.fields import PotentialJacobian
-    from charax.nn import mlp
-
-    jacobian = PotentialJacobian(mlp([2 + 3, 32, 2], key=jax.random.key(0)), characteristic_dim=3)
-    ```
-    """
-
-    network: Network
-    dim: int = eqx.field(static=True)
-    reads_x: bool = eqx.field(static=True)
-
-    def __init__(self, network: Network, *, characteristic_dim: int):
-        """`network` maps u and x, joined, to a state; use a smooth activation."""
-        self.network = network
-        self.dim = check_characteristic_dim(characteristic_dim)
-        self.reads_x = True
-
-    @property
-    def characteristic_dim(self) -> int:
-        return self.dim
-
-    @property
-    def balance(self) -> Balance:
-        return "potential"
-
-    def __call__(
-        self, x: Float[Array, "batch k"] | None, u: Float[Array, "batch *state"]
-    ) -> Float[Array, "batch k *derivative"]:
-        directions = jnp.eye(self.dim, dtype=u.dtype)
-        rows = jax.vmap(lambda e: self.product(x, u, jnp.broadcast_to(e, (u.shape[0], self.dim))))(directions)
-        return jnp.moveaxis(rows, 0, 1)
-
-    def product(
-        self, x: Float[Array, "batch k"] | None, u: Float[Array, "batch *state"], a: Float[Array, "batch k"]
-    ) -> Float[Array, "batch *derivative"]:
-        if x is None:
-            raise ValueError("a potential Jacobian reads x, which was not given: pass x0")
-        _, directional = jax.jvp(lambda place: self.network(join(u, place)), (x,), (a,))
-        return directional
 
 
 class MixedPartialJacobian(AbstractJacobian):
     """The k-th mixed derivative ∂ᵏu/∂x₁…∂x_k is a network, integrated k−1 times from 0 (paper, appendix A).
 
-    ∂u/∂xᵢ is the integral of the network over all xⱼ, j ≠ i, by Gauss–Legendre quadrature, which takes
-    k · nodesᵏ⁻¹ evaluations in one batch. The balance equations hold to the accuracy of the quadrature.
+    ∂u/∂xᵢ is the integral of the network over all xⱼ, j ≠ i, by Gauss–Legendre quadrature, which takes k · nodesᵏ⁻¹
+    evaluations in one batch. The balance equations hold to the accuracy of the quadrature.
 
     ```python
     import jax
@@ -71,6 +24,7 @@ class MixedPartialJacobian(AbstractJacobian):
     from charax.nn import mlp
 
     jacobian = MixedPartialJacobian(mlp([2 + 2, 32, 2], key=jax.random.key(0)), characteristic_dim=2)
+    assert jacobian.reads_x and jacobian.balance == "mixed-partial"
     ```
     """
 
@@ -80,7 +34,16 @@ class MixedPartialJacobian(AbstractJacobian):
     nodes: int = eqx.field(static=True)
 
     def __init__(self, network: Network, *, characteristic_dim: int, nodes: int = 8):
-        """`network` maps u and x, joined, to a state; use a smooth activation."""
+        """Take a network as the mixed partial derivative.
+
+        Args:
+            network: Maps u and x, joined along the last axis, to a state; use a smooth activation.
+            characteristic_dim: The number k of characteristic dimensions.
+            nodes: Quadrature nodes per dimension.
+
+        Raises:
+            ValueError: If `characteristic_dim` or `nodes` is less than 1.
+        """
         if nodes < 1:
             raise ValueError(f"nodes must be at least 1, got {nodes}")
         self.network = network
@@ -97,7 +60,7 @@ class MixedPartialJacobian(AbstractJacobian):
         return "mixed-partial"
 
     def _grid(self) -> tuple[np.ndarray, np.ndarray]:
-        """Fractions `[k, points, k]` of x at which the network is read, and weights `[k, points]`."""
+        """Fractions `[k, points, k]` of x at which the network is evaluated, and weights `[k, points]`."""
         abscissae, weights = np.polynomial.legendre.leggauss(self.nodes)
         abscissae, weights = (abscissae + 1) / 2, weights / 2  # from [−1, 1] to [0, 1]
         inner = np.array(list(itertools.product(abscissae, repeat=self.dim - 1))).reshape(
@@ -114,11 +77,11 @@ class MixedPartialJacobian(AbstractJacobian):
             raise ValueError("a mixed-partial Jacobian reads x, which was not given: pass x0")
         fractions, weights = (jnp.asarray(array, u.dtype) for array in self._grid())
         k, points, _ = fractions.shape
-        places = x[:, None, None, :] * fractions  # [batch, k, points, k]
+        nodes = x[:, None, None, :] * fractions  # [batch, k, points, k]
         # ∫₀^{xⱼ} for every j ≠ i: the lengths of the intervals multiply the weights.
         lengths = jnp.stack([jnp.prod(jnp.delete(x, i, axis=1), axis=1) for i in range(k)], axis=1)
-        values = jnp.repeat(u, k * points, axis=0)
-        mixed = self.network(join(values, places.reshape(-1, k)))
+        states = jnp.repeat(u, k * points, axis=0)
+        mixed = self.network(join(states, nodes.reshape(-1, k)))
         mixed = mixed.reshape(u.shape[0], k, points, *mixed.shape[1:])
         return jnp.einsum("bkp...,kp,bk->bk...", mixed, weights, lengths)
 

@@ -199,7 +199,7 @@ def row3(peer: Peer) -> Iterator[Row]:
     peer.prepare("toy", side.arrays(), end_time=10.0, scale=0.1**0.5, tolerance=tolerance)
     solver = Solver("dopri5", rtol=tolerance, atol=tolerance)
     ours = side.gradient(solver)
-    nfe = int(np.max(side.flow.forward(side.points, solver=solver).stats.nfe))
+    nfe = int(np.max(side.flow.forward(side.points, solver=solver).nfe))
     asked = [
         Asked("torchdiffeq direct", "torchdiffeq direct", 4.0, ours),
         Asked("torchdiffeq adjoint", "torchdiffeq adjoint", 5.0, ours),

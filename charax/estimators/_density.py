@@ -145,7 +145,7 @@ class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AbstractTra
 
     def score_samples(self, X: Table) -> Float[np.ndarray, "rows"]:
         """The log-density of every row."""
-        return self._carry(X)[1] - np.log(self.input_scale_.std).sum()
+        return self._forward(X)[1] - np.log(self.input_scale_.std).sum()
 
     def score(self, X: Table, y: Table = None) -> float:
         """The mean log-density of the rows."""
@@ -153,7 +153,7 @@ class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AbstractTra
 
     def transform(self, X: Table) -> Float[np.ndarray, "rows features"]:
         """Where the flow carries the rows: normal numbers, if it learned their density."""
-        return self._carry(X)[0]
+        return self._forward(X)[0]
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> Float[np.ndarray, "samples features"]:
         """New rows."""
@@ -164,10 +164,10 @@ class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AbstractTra
         drawn = flow.sample(n_samples, key=jax.random.key(seed), solver=self._how().together())
         return self.input_scale_.undo(np.asarray(drawn))
 
-    def _carry(self, X: Table) -> tuple[Float[np.ndarray, "rows features"], Float[np.ndarray, "rows"]]:
+    def _forward(self, X: Table) -> tuple[Float[np.ndarray, "rows features"], Float[np.ndarray, "rows"]]:
         X = self._check(X)
-        carried, log_density = self.trained_.respond(self.input_scale_.apply(X))
-        return carried[0].astype(np.float64), log_density[0].astype(np.float64)
+        mapped, log_density = self.trained_.respond(self.input_scale_.apply(X))
+        return mapped[0].astype(np.float64), log_density[0].astype(np.float64)
 
     @property
     def _n_features_out(self) -> int:

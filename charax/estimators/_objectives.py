@@ -114,9 +114,9 @@ class Density(AbstractObjective):
     def respond(
         self, model: ContinuousFlow, inputs: Float[Array, "rows features"]
     ) -> tuple[Float[Array, "rows features"], Float[Array, "rows"]]:
-        """Where the flow carries the rows, and their log-densities."""
-        carried = model.forward(inputs, solver=self.how.each())
-        return carried.u, model.base_log_prob(carried.u) + carried.log_det
+        """The rows in the base distribution, and their log-densities."""
+        result = model.forward(inputs, solver=self.how.each())
+        return result.u, result.log_prob
 
 
 @dataclass(frozen=True)

@@ -44,13 +44,14 @@ def test_log_prob_is_the_base_density_plus_slogdet(method, features):
     design = VectorFlowDesign(method, width=8, characteristic_dim=3, end_time=2.0, scale=0.5, learn_time=True)
     flow = design.build((features,), key=jax.random.key(0))
     u = jax.random.normal(jax.random.key(1), (4, features))
-    there = flow.forward(u, solver=TIGHT, energies=True)
+    there = flow.forward(u, solver=TIGHT, with_energies=True)
     ends = lambda u: TIGHT.solve(flow.field, u, s1=flow.end_time).u  # the map alone, without its trace
     expected = flow.base_log_prob(there.u) + log_dets(ends, u)
-    np.testing.assert_allclose(flow.base_log_prob(there.u) + there.log_det, expected, atol=1e-5)
-    back = flow.inverse(there.u, solver=TIGHT, energies=True)
+    np.testing.assert_allclose(there.log_prob, expected, atol=1e-5)
+    back = flow.inverse(there.u, solver=TIGHT, with_energies=True)
     np.testing.assert_allclose(back.u, u, atol=1e-6)
     np.testing.assert_allclose(back.log_det, -there.log_det, atol=1e-6)
+    np.testing.assert_allclose(back.log_prob, there.log_prob, atol=1e-6)
     np.testing.assert_allclose(back.kinetic, there.kinetic, atol=1e-6)
 
 
@@ -75,6 +76,7 @@ def test_density_of_images_is_exact_through_all_scales(method, shape):
     back = jax.jit(lambda z: flow.inverse(z, solver=solver, trace=ExactTrace()))(there.u)
     np.testing.assert_allclose(back.u, x, atol=1e-5)
     np.testing.assert_allclose(back.log_det, -there.log_det, atol=1e-4)
+    np.testing.assert_allclose(back.log_prob, there.log_prob, atol=1e-4)
 
 
 @pytest.mark.slow
@@ -115,9 +117,9 @@ def test_hutch_plus_plus_varies_less_than_hutchinson_for_as_many_products():
 @pytest.mark.slow
 def test_estimated_frobenius_norms_agree_with_the_exact_one():
     f, u, _ = _linear(12)
-    exact = float(ExactTrace()(f, u, None).squares[0])
+    exact = float(ExactTrace()(f, u, None).squared_norm[0])
     for trace in (Hutchinson(probes=512), HutchPlusPlus(products=12)):
-        many = [trace(f, u, trace.draw(key, u)).squares[0] for key in jax.random.split(jax.random.key(0), 8)]
+        many = [trace(f, u, trace.draw(key, u)).squared_norm[0] for key in jax.random.split(jax.random.key(0), 8)]
         assert abs(np.mean(many) - exact) < 0.1 * exact
 
 
@@ -129,9 +131,9 @@ def test_estimated_frobenius_norms_agree_with_the_exact_one():
 def test_a_trace_that_is_estimated_is_drawn_once_per_solve(trace):
     flow = VectorFlowDesign("node", width=4).build((3,), key=jax.random.key(0))
     u = jnp.ones((2, 3))
-    carried = flow.forward(u, trace=trace, key=jax.random.key(1))
-    assert bool((carried.log_det == flow.forward(u, trace=trace, key=jax.random.key(1)).log_det).all())
-    assert int(carried.stats.nfe) == int(flow.forward(u).stats.nfe)  # a new draw per evaluation would be rough
+    result = flow.forward(u, trace=trace, key=jax.random.key(1))
+    assert bool((result.log_det == flow.forward(u, trace=trace, key=jax.random.key(1)).log_det).all())
+    assert int(result.nfe) == int(flow.forward(u).nfe)  # a new draw per evaluation would be rough
 
 
 def test_the_error_of_the_density_chooses_the_steps_only_if_asked():
@@ -140,20 +142,35 @@ def test_the_error_of_the_density_chooses_the_steps_only_if_asked():
     flow, solver = ContinuousFlow(wiggle, (2,)), Solver(rtol=1e-4, atol=1e-4)
     u = jnp.ones((3, 2))
     alone = solver.solve(wiggle, u).stats.nfe
-    assert int(flow.forward(u, solver=solver).stats.nfe) == int(alone)
-    assert int(flow.forward(u, solver=solver, density_steers=True).stats.nfe) > int(alone)
+    assert int(flow.forward(u, solver=solver).nfe) == int(alone)
+    assert int(flow.forward(u, solver=solver, control_density_error=True).nfe) > int(alone)
     assert ContinuousFlow(spin, (2,)).forward(u).log_det.max() == 0  # a shear keeps volumes
 
 
-@pytest.mark.slow
-def test_classes_as_context_have_densities_of_their_own():
-    flow = VectorFlowDesign("c-node", width=8, classes=2).build((2,), key=jax.random.key(0))
-    u, context = jnp.ones((2, 2)), jnp.eye(2)
-    first, second = flow.log_prob(u, context=context)
-    assert first != second
-    assert flow.sample(2, key=jax.random.key(0), context=context).shape == (2, 2)
+@pytest.mark.parametrize("method", ["node", "c-node"])
+def test_every_class_has_a_density_of_its_own(method):
+    flow = VectorFlowDesign(method, width=8, classes=3).build((2,), key=jax.random.key(0))
+    solver, u, context = Solver("euler", steps=2), jnp.ones((3, 2)), jnp.eye(3)
+    log_prob = flow.log_prob(u, solver=solver, context=context)
+    assert len(set(log_prob.tolist())) == 3
+    samples = flow.sample(3, key=jax.random.key(0), solver=solver, context=context)
+    other = flow.sample(3, key=jax.random.key(0), solver=solver, context=context[::-1])
+    assert samples[0].tolist() != other[0].tolist()
+    assert samples[1].tolist() == other[1].tolist()
+
+
+@pytest.mark.parametrize("use", ["log_prob", "evaluate", "sample"])
+def test_context_is_neither_left_out_nor_ignored(use):
+    def call(classes, context):
+        flow = VectorFlowDesign("node", width=4, classes=classes).build((2,), key=jax.random.key(0))
+        if use == "sample":
+            return flow.sample(3, key=jax.random.key(0), context=context)
+        return getattr(flow, use)(jnp.ones((3, 2)), context=context)
+
     with pytest.raises(ValueError, match="context"):
-        flow.log_prob(u)
+        call(3, None)
+    with pytest.raises(ValueError, match="context"):
+        call(0, jnp.eye(3))
 
 
 @pytest.mark.slow
@@ -162,8 +179,8 @@ def test_gradient_of_every_parameter_is_finite_with_every_adjoint():
     u = jax.random.normal(jax.random.key(1), (4, 2))
 
     def loss(flow, adjoint):
-        assessed = flow.assess(u, solver=Solver(rtol=1e-6, atol=1e-6, adjoint=adjoint), energies=True)
-        return -assessed.log_prob.mean() + 0.1 * assessed.kinetic.mean() + 0.1 * assessed.jacobian.mean()
+        result = flow.evaluate(u, solver=Solver(rtol=1e-6, atol=1e-6, adjoint=adjoint), with_energies=True)
+        return -result.log_prob.mean() + 0.1 * result.kinetic.mean() + 0.1 * result.jacobian_norm.mean()
 
     exact, other = (jax.tree.leaves(eqx.filter_grad(loss)(flow, adjoint)) for adjoint in ("checkpoint", "backsolve"))
     assert all(np.abs(leaf).max() > 0 for leaf in exact)

@@ -1,7 +1,4 @@
-from ._continuous import Carried as Carried
 from ._continuous import ContinuousFlow as ContinuousFlow
-from ._density import AbstractDensity as AbstractDensity
-from ._density import Assessed as Assessed
 from ._designs import PAPER_FLOW_SOLVER as PAPER_FLOW_SOLVER
 from ._designs import PAPER_FLOWS as PAPER_FLOWS
 from ._designs import AbstractFlowDesign as AbstractFlowDesign
@@ -12,12 +9,13 @@ from ._designs import paper_flow_design as paper_flow_design
 from ._designs import read_flow_design as read_flow_design
 from ._fields import image_flow_field as image_flow_field
 from ._fields import vector_flow_field as vector_flow_field
+from ._flow import AbstractFlow as AbstractFlow
+from ._flow import FlowResult as FlowResult
 from ._multiscale import MultiScaleFlow as MultiScaleFlow
-from ._multiscale import Passed as Passed
-from ._multiscale import plan_scales as plan_scales
 from ._pixels import Pixels as Pixels
 from ._pixels import squeeze as squeeze
 from ._pixels import unsqueeze as unsqueeze
+from ._scales import plan_scales as plan_scales
 from ._traces import AbstractTrace as AbstractTrace
 from ._traces import ExactTrace as ExactTrace
 from ._traces import Hutchinson as Hutchinson

@@ -1,7 +1,6 @@
-"""Densities as flows: a field carries data to a known distribution, and back."""
+"""Continuous normalizing flows: a vector field maps data to a known distribution, and back."""
 
 import math
-from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -9,35 +8,18 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from charax.fields import AbstractField, Scalar, check_flow_field
-from charax.models.flows._density import AbstractDensity, Assessed, check_number, draw_samples
-from charax.models.flows._density_field import DensityField
+from charax.models.flows._augmented_field import AugmentedField
+from charax.models.flows._flow import AbstractFlow, FlowResult, check_sampling, sample_with_retry
 from charax.models.flows._traces import AbstractTrace, ExactTrace
-from charax.solve import Solver, Stats
+from charax.solve import Solver
 
 
-class Carried(NamedTuple):
-    """A batch at the other end of a flow."""
-
-    u: Float[Array, "batch *state"]
-    """NaN where the solve failed."""
-    log_det: Float[Array, "batch"]
-    """log|det| of the map from what was given to `u`."""
-    kinetic: Float[Array, "batch"] | None
-    """∫ |f|² ds per dimension, if energies were asked for."""
-    jacobian: Float[Array, "batch"] | None
-    """∫ |∂f/∂u|² ds per dimension, the squared Frobenius norm, as exact as the trace is."""
-    outcome: Int[Array, "*batch"]
-    """An `Outcome` of the solve; one per sample with `per_sample` steps."""
-    stats: Stats
-
-
-class ContinuousFlow(AbstractDensity):
-    """A density: a field carries data at s = 0 to a centred normal distribution at s = `end_time`.
+class ContinuousFlow(AbstractFlow):
+    """A continuous normalizing flow from data at s = 0 to a centred normal distribution at s = `end_time`.
 
         log p(u) = log N(u(T); 0, scale²) + ∫₀ᵀ tr(∂f/∂u) ds
 
-    `shape` is that of one sample. With `learn_time` the end time is learned too. A field that the trace formula
-    does not hold for is refused. How to integrate, and how to find the trace, is said where the flow is used.
+    The solver and the trace are arguments of the methods, not part of the flow.
 
     ```python
     import jax
@@ -46,7 +28,7 @@ class ContinuousFlow(AbstractDensity):
     from charax.models.flows import ContinuousFlow
     from charax.solve import Solver
 
-    # du/ds = -u for a while log 2 halves everything, so that twice a normal number becomes a normal number.
+    # du/ds = -u over a time of log 2 halves everything, so that twice a normal number becomes a normal number.
     flow = ContinuousFlow(PlainField(lambda u: -u, reads=("u",)), (2,), end_time=float(jnp.log(2.0)))
     log_prob = flow.log_prob(jnp.zeros((1, 2)), solver=Solver("euler", steps=1_000))
     assert abs(log_prob[0] + jnp.log(2 * jnp.pi * 4)) < 1e-3
@@ -69,7 +51,18 @@ class ContinuousFlow(AbstractDensity):
         learn_time: bool = False,
         scale: float = 1.0,
     ):
-        """`scale` is the standard deviation of the base distribution in every direction."""
+        """Check and store the parts of the flow.
+
+        Args:
+            field: The vector field of (s, u) and an external context.
+            shape: The shape of one sample.
+            end_time: The time T at which the base distribution is reached.
+            learn_time: Whether T is learned, starting from `end_time`.
+            scale: The standard deviation of the base distribution in every direction.
+
+        Raises:
+            ValueError: If the trace formula does not hold for the field, or a number is not positive.
+        """
         for name, value in (("end_time", end_time), ("scale", scale)):
             if not (math.isfinite(value) and value > 0):
                 raise ValueError(f"{name} must be a number above 0, got {value}")
@@ -79,7 +72,7 @@ class ContinuousFlow(AbstractDensity):
 
     @property
     def end_time(self) -> Scalar:
-        """Where the walk of the data ends."""
+        """The time T at which data reaches the base distribution."""
         return self.fixed_time if self.root_time is None else self.root_time**2
 
     def forward(
@@ -89,19 +82,38 @@ class ContinuousFlow(AbstractDensity):
         solver: Solver | None = None,
         trace: AbstractTrace | None = None,
         context: Float[Array, "batch *_"] | None = None,
-        energies: bool = False,
-        density_steers: bool = False,
+        with_energies: bool = False,
+        control_density_error: bool = False,
         key: PRNGKeyArray | None = None,
-    ) -> Carried:
-        """Carry data to the base distribution.
+    ) -> FlowResult:
+        """Map data to the base distribution.
 
-        - `solver` is how to integrate, and `trace` how to find the trace: exactly if left out.
-        - `context` is handed to a field that reads it: a class, say, for the density of each class.
-        - `energies` integrates the two regularisers too.
-        - `density_steers` lets the log-density's error choose the steps too, and not that of u alone.
-        - `key` is for a trace that is estimated.
+        Args:
+            u: A batch of samples.
+            solver: How to integrate; `Solver()` by default.
+            trace: How to compute the trace of the field's Jacobian; exactly by default.
+            context: One row per sample for a field that reads it, such as one-hot classes.
+            with_energies: Whether to integrate the two regularization terms, too.
+            control_density_error: Whether adaptive steps control the error of the log-density, too, and not only that
+                of u.
+            key: Random key of an estimated trace.
+
+        Returns:
+            The points in the base distribution with the log-densities of `u`.
+
+        Raises:
+            ValueError: If the samples have another shape than the flow's.
         """
-        return self._carry(u, 0.0, self.end_time, solver, trace, context, energies, density_steers, key)
+        return self._map(
+            u,
+            backward=False,
+            solver=solver,
+            trace=trace,
+            context=context,
+            with_energies=with_energies,
+            control_density_error=control_density_error,
+            key=key,
+        )
 
     def inverse(
         self,
@@ -110,12 +122,37 @@ class ContinuousFlow(AbstractDensity):
         solver: Solver | None = None,
         trace: AbstractTrace | None = None,
         context: Float[Array, "batch *_"] | None = None,
-        energies: bool = False,
-        density_steers: bool = False,
+        with_energies: bool = False,
+        control_density_error: bool = False,
         key: PRNGKeyArray | None = None,
-    ) -> Carried:
-        """Carry points of the base distribution to the data's; the arguments are those of `forward`."""
-        return self._carry(u, self.end_time, 0.0, solver, trace, context, energies, density_steers, key)
+    ) -> FlowResult:
+        """Map points of the base distribution to data.
+
+        Args:
+            u: A batch of points of the base distribution.
+            solver: As in `forward`.
+            trace: As in `forward`.
+            context: As in `forward`.
+            with_energies: As in `forward`.
+            control_density_error: As in `forward`.
+            key: As in `forward`.
+
+        Returns:
+            The data with their log-densities.
+
+        Raises:
+            ValueError: If the points have another shape than the flow's.
+        """
+        return self._map(
+            u,
+            backward=True,
+            solver=solver,
+            trace=trace,
+            context=context,
+            with_energies=with_energies,
+            control_density_error=control_density_error,
+            key=key,
+        )
 
     def log_prob(
         self,
@@ -124,28 +161,39 @@ class ContinuousFlow(AbstractDensity):
         solver: Solver | None = None,
         trace: AbstractTrace | None = None,
         context: Float[Array, "batch *_"] | None = None,
-        density_steers: bool = False,
+        control_density_error: bool = False,
         key: PRNGKeyArray | None = None,
     ) -> Float[Array, "batch"]:
-        """The log-density of data; the arguments are those of `forward`."""
-        carried = self.forward(u, solver=solver, trace=trace, context=context, density_steers=density_steers, key=key)
-        return self.base_log_prob(carried.u) + carried.log_det
+        """Compute the log-density of data.
 
-    def assess(
+        Args:
+            u: A batch of samples.
+            solver: As in `forward`.
+            trace: As in `forward`.
+            context: As in `forward`.
+            control_density_error: As in `forward`.
+            key: As in `forward`.
+
+        Returns:
+            The log-density of every sample.
+        """
+        return self.forward(
+            u, solver=solver, trace=trace, context=context, control_density_error=control_density_error, key=key
+        ).log_prob
+
+    def evaluate(
         self,
         u: Float[Array, "batch *state"],
         *,
         solver: Solver | None = None,
         trace: AbstractTrace | None = None,
         context: Float[Array, "batch *_"] | None = None,
-        energies: bool = False,
+        with_energies: bool = False,
         key: PRNGKeyArray | None = None,
-    ) -> Assessed:
-        carried = self.forward(u, solver=solver, trace=trace, context=context, energies=energies, key=key)
-        log_prob = self.base_log_prob(carried.u) + carried.log_det
-        return Assessed(log_prob, carried.kinetic, carried.jacobian, carried.outcome, carried.stats.nfe)
+    ) -> FlowResult:
+        return self.forward(u, solver=solver, trace=trace, context=context, with_energies=with_energies, key=key)
 
-    def score(self, log_prob: Float[Array, "batch"]) -> Float[Array, "batch"]:
+    def loss(self, log_prob: Float[Array, "batch"]) -> Float[Array, "batch"]:
         return -log_prob
 
     def sample(
@@ -157,47 +205,54 @@ class ContinuousFlow(AbstractDensity):
         context: Float[Array, "batch *_"] | None = None,
         temperature: float = 1.0,
     ) -> Float[Array, "batch *state"]:
-        z = temperature * self.scale * jax.random.normal(key, (check_number(n, temperature), *self.shape))
-        return draw_samples(lambda solver: _carry_back(self, z, solver, context), n, solver or Solver())
-
-    def carry_back(
-        self, z: Float[Array, "batch *state"], solver: Solver, context: Float[Array, "batch *_"] | None = None
-    ) -> tuple[Float[Array, "batch *state"], Int[Array, "*batch"]]:
-        """Points of the base distribution at the data's end, without the log-determinant, and the solve's outcome."""
-        solution = solver.solve(self.field, z, s0=self.end_time, s1=0.0, context=context)
-        return solution.u, solution.outcome
+        z = temperature * self.scale * jax.random.normal(key, (check_sampling(n, temperature), *self.shape))
+        return sample_with_retry(lambda solver: _solve_inverse(self, z, solver, context), n, solver or Solver())
 
     def base_log_prob(self, u: Float[Array, "batch *state"]) -> Float[Array, "batch"]:
-        """The log-density of the base distribution."""
+        """Compute the log-density of the base distribution.
+
+        Args:
+            u: A batch of points.
+
+        Returns:
+            The log-density of every point.
+        """
         return normal_log_prob(u, self.scale)
 
-    def _carry(
+    def _map(
         self,
         u: Array,
-        s0: Scalar,
-        s1: Scalar,
+        *,
+        backward: bool,
         solver: Solver | None,
         trace: AbstractTrace | None,
         context: Array | None,
-        energies: bool,
-        density_steers: bool,
+        with_energies: bool,
+        control_density_error: bool,
         key: PRNGKeyArray | None,
-    ) -> Carried:
+    ) -> FlowResult:
         solver, trace, u = solver or Solver(), trace or ExactTrace(), jnp.asarray(u)
         if u.shape[1:] != self.shape:
             raise ValueError(f"this flow is for samples of shape {self.shape}, and a batch of them; got {u.shape}")
         probes = trace.draw(key, u)
         if solver.per_sample and probes is not None:
             raise ValueError("per_sample steps need the exact trace: use trace=ExactTrace(), or per_sample=False")
-        field = DensityField(self.field, trace, probes, energies, density_steers)
+        field = AugmentedField(self.field, trace, probes, with_energies, control_density_error)
+        s0, s1 = (self.end_time, 0.0) if backward else (0.0, self.end_time)
         solution = solver.solve(field, u, s0=s0, s1=s1, context=context, with_characteristic=True)
         assert solution.x is not None
-        log_det, *lengths = jnp.moveaxis(solution.x, -1, 0)
-        # The regularisers are lengths of a way, which is as long back as there.
-        kinetic, jacobian = (
-            (jnp.sign(jnp.asarray(s1 - s0)) * length for length in lengths) if energies else (None, None)
+        log_det, *energies = jnp.moveaxis(solution.x, -1, 0)
+        # Energies do not depend on the direction of integration.
+        kinetic, jacobian_norm = (-energy if backward else energy for energy in energies) if energies else (None, None)
+        return FlowResult(
+            u=solution.u,
+            log_det=log_det,
+            log_prob=self.base_log_prob(u) - log_det if backward else self.base_log_prob(solution.u) + log_det,
+            kinetic=kinetic,
+            jacobian_norm=jacobian_norm,
+            outcome=solution.outcome,
+            nfe=solution.stats.nfe,
         )
-        return Carried(solution.u, log_det, kinetic, jacobian, solution.outcome, solution.stats)
 
 
 def normal_log_prob(u: Float[Array, "batch *state"], scale: Scalar = 1.0) -> Float[Array, "batch"]:
@@ -206,6 +261,12 @@ def normal_log_prob(u: Float[Array, "batch *state"], scale: Scalar = 1.0) -> Flo
     return -0.5 * squares - u[0].size * (jnp.log(scale) + 0.5 * math.log(2 * math.pi))
 
 
-@eqx.filter_jit
-def _carry_back(flow: ContinuousFlow, z: Array, solver: Solver, context: Array | None) -> tuple[Array, Array]:
-    return flow.carry_back(z, solver, context)
+def solve_inverse(
+    flow: ContinuousFlow, z: Float[Array, "batch *state"], solver: Solver, context: Float[Array, "batch *_"] | None
+) -> tuple[Float[Array, "batch *state"], Int[Array, "*batch"]]:
+    """Map points of the base distribution to data without log-determinants; return the outcome of the solve, too."""
+    solution = solver.solve(flow.field, z, s0=flow.end_time, s1=0.0, context=context)
+    return solution.u, solution.outcome
+
+
+_solve_inverse = eqx.filter_jit(solve_inverse)

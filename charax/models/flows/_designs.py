@@ -11,8 +11,8 @@ import jax
 from jaxtyping import PRNGKeyArray
 
 from charax.models.flows._continuous import ContinuousFlow
-from charax.models.flows._density import AbstractDensity
 from charax.models.flows._fields import image_flow_field, vector_flow_field
+from charax.models.flows._flow import AbstractFlow
 from charax.models.flows._multiscale import MultiScaleFlow
 from charax.models.flows._pixels import Pixels
 from charax.nn import count_parameters
@@ -31,7 +31,7 @@ class AbstractFlowDesign(ABC):
         """The name of this kind of design in a file."""
 
     @abstractmethod
-    def build(self, shape: tuple[int, ...], *, key: PRNGKeyArray) -> AbstractDensity:
+    def build(self, shape: tuple[int, ...], *, key: PRNGKeyArray) -> AbstractFlow:
         """A new density of samples of one `shape`."""
 
     def to_json(self) -> dict[str, Any]:

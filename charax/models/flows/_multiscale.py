@@ -1,51 +1,35 @@
-"""Densities of images: flows at several scales, with half of what is left factored out at each."""
+"""Flows of images at several scales, with half of the channels factored out at each."""
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from charax.fields import AbstractField
-from charax.models.flows._continuous import Carried, ContinuousFlow, normal_log_prob
-from charax.models.flows._density import AbstractDensity, Assessed, check_number, draw_samples
+from charax.models.flows._continuous import ContinuousFlow, normal_log_prob, solve_inverse
+from charax.models.flows._flow import AbstractFlow, FlowResult, check_sampling, sample_with_retry
 from charax.models.flows._pixels import Pixels, squeeze, unsqueeze
+from charax.models.flows._scales import Shape, plan_scales
 from charax.models.flows._traces import AbstractTrace, Hutchinson
 from charax.solve import Solver
 
-Shape = tuple[int, int, int]
-
 
 class Scale(eqx.Module):
-    """Flows before and after the squeeze. The last scale has none after."""
+    """The flows of one scale, before and after the squeeze. The last scale has none after it."""
 
     before: tuple[ContinuousFlow, ...]
     after: tuple[ContinuousFlow, ...]
 
 
-class Passed(NamedTuple):
-    """A batch at the other end of all flows."""
-
-    u: Float[Array, "batch *state"]
-    """NaN where a solve failed."""
-    log_det: Float[Array, "batch"]
-    kinetic: Float[Array, "batch"] | None
-    jacobian: Float[Array, "batch"] | None
-    outcome: Int[Array, "*batch"]
-    """The first that was not a success."""
-    nfe: Int[Array, "*batch"] | None
-    """Evaluations of all fields."""
-
-
-class MultiScaleFlow(AbstractDensity):
-    """A density of NHWC images of whole grey levels, in the layout of Real NVP and FFJORD.
+class MultiScaleFlow(AbstractFlow):
+    """A flow of NHWC images of whole grey levels, in the multi-scale architecture of Real NVP and FFJORD.
 
     At each scale but the last: `blocks` flows, a squeeze (2 x 2 pixels to channels), `blocks` flows, and half of the
-    channels go to the base distribution; at the last, `blocks` flows. There is a scale for every halving of a height
-    of at least 4. `make_field(shape, key)` makes the field of each flow; their end times are learned.
+    channels are factored out; at the last, `blocks` flows. There is a scale for every halving of a height of at least
+    4. The end times of the flows are learned.
 
     ```python
     import jax
@@ -59,7 +43,7 @@ class MultiScaleFlow(AbstractDensity):
     flow = MultiScaleFlow(make_field, (4, 4, 1), key=jax.random.key(0))
     images = jnp.full((3, 4, 4, 1), 255.0)
     log_prob = flow.log_prob(images, solver=Solver("midpoint", steps=4), key=jax.random.key(1))
-    assert flow.score(log_prob).shape == (3,)  # bits per dimension
+    assert flow.loss(log_prob).shape == (3,)  # bits per dimension
     ```
     """
 
@@ -77,6 +61,19 @@ class MultiScaleFlow(AbstractDensity):
         end_time: float = 1.0,
         key: PRNGKeyArray,
     ):
+        """Build the flows of all scales.
+
+        Args:
+            make_field: Builds the field of a flow from the shape of its images and a random key.
+            shape: The shape of one image: height, width, channels.
+            blocks: The number of flows in a row at each scale, before and after the squeeze.
+            pixels: How grey levels become continuous; 256 levels by default.
+            end_time: The initial end time of every flow.
+            key: Random key of the initial weights.
+
+        Raises:
+            ValueError: If the images cannot be squeezed, or `blocks` is below 1.
+        """
         if blocks < 1:
             raise ValueError(f"blocks must be at least 1, got {blocks}")
 
@@ -94,54 +91,80 @@ class MultiScaleFlow(AbstractDensity):
 
     @property
     def size(self) -> int:
-        """Numbers in an image."""
+        """The number of dimensions of an image."""
         return math.prod(self.shape)
 
     def forward(
         self,
-        x: Float[Array, "batch height width channels"],
+        u: Float[Array, "batch height width channels"],
         *,
         solver: Solver | None = None,
         trace: AbstractTrace | None = None,
-        energies: bool = False,
+        with_energies: bool = False,
         key: PRNGKeyArray | None = None,
-    ) -> Passed:
-        """Carry images with pixels in (0, 1) to the base distribution, `[batch, size]`.
+    ) -> FlowResult:
+        """Map images with pixels in (0, 1) to the base distribution, `[batch, size]`.
 
-        `trace` is Hutchinson's with one probe if left out, drawn anew for every flow.
+        Args:
+            u: A batch of images.
+            solver: How to integrate; `Solver()` by default.
+            trace: How to compute the traces; Hutchinson's estimator with one probe per flow by default.
+            with_energies: Whether to integrate the two regularization terms, too.
+            key: Random key of an estimated trace.
+
+        Returns:
+            The points in the base distribution with the log-densities of `u`.
+
+        Raises:
+            ValueError: If the images have another shape than the flow's.
         """
-        if x.shape[1:] != self.shape:
-            raise ValueError(f"this flow is for images of shape {self.shape}, and a batch of them; got {x.shape}")
-        u, log_det = self.pixels.logit(x)
-        run = _Passage(solver, trace, energies, key)
+        if u.shape[1:] != self.shape:
+            raise ValueError(f"this flow is for images of shape {self.shape}, and a batch of them; got {u.shape}")
+        batch = len(u)
+        u, log_det = self.pixels.logit(u)
+        flows = _Composition(solver, trace, with_energies, key)
         parts: list[Array] = []
         for scale in self.scales:
-            u = run.forward(scale.before, u)
+            u = flows.forward(scale.before, u)
             if scale.after:
-                u = run.forward(scale.after, squeeze(u))
-                u, out = jnp.split(u, 2, axis=-1)
-                parts.append(out)
+                u = flows.forward(scale.after, squeeze(u))
+                u, factored_out = jnp.split(u, 2, axis=-1)
+                parts.append(factored_out)
         parts.append(u)
-        flat = jnp.concatenate([part.reshape(len(x), -1) for part in parts], axis=1)
-        return run.result(flat, log_det)
+        z = jnp.concatenate([part.reshape(batch, -1) for part in parts], axis=1)
+        log_det = flows.log_det(log_det)
+        return flows.result(z, log_det, normal_log_prob(z) + log_det)
 
     def inverse(
         self,
-        z: Float[Array, "batch size"],
+        u: Float[Array, "batch size"],
         *,
         solver: Solver | None = None,
         trace: AbstractTrace | None = None,
+        with_energies: bool = False,
         key: PRNGKeyArray | None = None,
-    ) -> Passed:
-        """Carry points of the base distribution to images with pixels in (0, 1)."""
-        run = _Passage(solver, trace, False, key)
-        x = self.pixels.expit(self._lead_back(z, run.inverse))
-        return run.result(x, -self.pixels.logit(x)[1])
+    ) -> FlowResult:
+        """Map points of the base distribution to images with pixels in (0, 1).
 
-    def _lead_back(
-        self, z: Float[Array, "batch size"], carry: Callable[[tuple[ContinuousFlow, ...], Array], Array]
+        Args:
+            u: A batch of points of the base distribution, one row per image.
+            solver: As in `forward`.
+            trace: As in `forward`.
+            with_energies: As in `forward`.
+            key: As in `forward`.
+
+        Returns:
+            The images with their log-densities.
+        """
+        flows = _Composition(solver, trace, with_energies, key)
+        x = self.pixels.expit(self._invert_scales(u, flows.inverse))
+        log_det = flows.log_det(-self.pixels.logit(x)[1])
+        return flows.result(x, log_det, normal_log_prob(u) - log_det)
+
+    def _invert_scales(
+        self, z: Float[Array, "batch size"], invert: Callable[[tuple[ContinuousFlow, ...], Array], Array]
     ) -> Float[Array, "batch height width channels"]:
-        """From one end to the other, with `carry` for the flows in between."""
+        """Undo the scales in reverse order, with `invert` for the flows of each."""
         shapes = plan_scales(self.shape)
         parts: list[Array] = []
         for shape in [(*after[:2], after[2] // 2) for _, after in shapes if after is not None]:
@@ -151,40 +174,48 @@ class MultiScaleFlow(AbstractDensity):
         u = z.reshape(-1, *shapes[-1][0])
         for scale in reversed(self.scales):
             if scale.after:
-                u = unsqueeze(carry(scale.after, jnp.concatenate([u, parts.pop()], axis=-1)))
-            u = carry(scale.before, u)
+                u = unsqueeze(invert(scale.after, jnp.concatenate([u, parts.pop()], axis=-1)))
+            u = invert(scale.before, u)
         return u
 
     def log_prob(
         self,
-        images: Float[Array, "batch height width channels"],
+        u: Float[Array, "batch height width channels"],
         *,
         solver: Solver | None = None,
         trace: AbstractTrace | None = None,
         key: PRNGKeyArray,
     ) -> Float[Array, "batch"]:
-        """The log-density of dequantised images in [0, 1), as `key` dequantises them; `score` makes bits of it."""
-        return self.assess(images, solver=solver, trace=trace, key=key).log_prob
+        """Compute the log-density of images of grey levels, dequantised to [0, 1); `loss` converts it to bits.
 
-    def assess(
+        Args:
+            u: A batch of images of whole grey levels.
+            solver: As in `forward`.
+            trace: As in `forward`.
+            key: Random key of dequantisation and of an estimated trace.
+
+        Returns:
+            The log-density of every image.
+        """
+        return self.evaluate(u, solver=solver, trace=trace, key=key).log_prob
+
+    def evaluate(
         self,
         u: Float[Array, "batch *state"],
         *,
         solver: Solver | None = None,
         trace: AbstractTrace | None = None,
         context: Float[Array, "batch *_"] | None = None,
-        energies: bool = False,
+        with_energies: bool = False,
         key: PRNGKeyArray | None = None,
-    ) -> Assessed:
+    ) -> FlowResult:
         if key is None or context is not None:
             raise ValueError("a multi-scale flow dequantises, so it needs key=…, and it takes no context")
         noise_key, key = jax.random.split(key)
         x = self.pixels.dequantise(u, key=noise_key)
-        passed = self.forward(x, solver=solver, trace=trace, energies=energies, key=key)
-        log_prob = normal_log_prob(passed.u) + passed.log_det
-        return Assessed(log_prob, passed.kinetic, passed.jacobian, passed.outcome, passed.nfe)
+        return self.forward(x, solver=solver, trace=trace, with_energies=with_energies, key=key)
 
-    def score(self, log_prob: Float[Array, "batch"]) -> Float[Array, "batch"]:
+    def loss(self, log_prob: Float[Array, "batch"]) -> Float[Array, "batch"]:
         return self.pixels.bits_per_dim(log_prob, self.size)
 
     def sample(
@@ -198,91 +229,74 @@ class MultiScaleFlow(AbstractDensity):
     ) -> Float[Array, "batch *state"]:
         if context is not None:
             raise ValueError("a multi-scale flow takes no context: leave it out")
-        z = temperature * jax.random.normal(key, (check_number(n, temperature), self.size))
-        return self.pixels.quantise(draw_samples(lambda solver: _carry_back(self, z, solver), n, solver or Solver()))
+        z = temperature * jax.random.normal(key, (check_sampling(n, temperature), self.size))
+        x = sample_with_retry(lambda solver: _solve_inverse(self, z, solver), n, solver or Solver())
+        return self.pixels.quantise(x)
 
 
-class _Passage:
-    """One way through all flows: what it adds up on the way."""
+class _Composition:
+    """Applies flows one after another, each with a random key of its own, and accumulates their results."""
 
-    def __init__(self, solver: Solver | None, trace: AbstractTrace | None, energies: bool, key: PRNGKeyArray | None):
-        self.solver, self.trace, self.energies, self.key = solver, trace or Hutchinson(), energies, key
-        self.legs: list[tuple[Carried, float]] = []
+    def __init__(
+        self, solver: Solver | None, trace: AbstractTrace | None, with_energies: bool, key: PRNGKeyArray | None
+    ):
+        self.solver, self.trace, self.with_energies, self.key = solver, trace or Hutchinson(), with_energies, key
+        self.results: list[FlowResult] = []
 
     def forward(self, flows: tuple[ContinuousFlow, ...], u: Array) -> Array:
         for flow in flows:
-            u = self._note(flow.forward(u, **self._how()))
+            u = self._append(flow.forward(u, **self._options()))
         return u
 
     def inverse(self, flows: tuple[ContinuousFlow, ...], u: Array) -> Array:
         for flow in reversed(flows):
-            u = self._note(flow.inverse(u, **self._how()))
+            u = self._append(flow.inverse(u, **self._options()))
         return u
 
-    def _how(self) -> dict:
+    def _options(self) -> dict:
         key = None
         if self.key is not None:
             self.key, key = jax.random.split(self.key)
-        return {"solver": self.solver, "trace": self.trace, "energies": self.energies, "key": key}
+        return {"solver": self.solver, "trace": self.trace, "with_energies": self.with_energies, "key": key}
 
-    def _note(self, carried: Carried) -> Array:
-        self.legs.append((carried, carried.u[0].size))
-        return carried.u
+    def _append(self, result: FlowResult) -> Array:
+        self.results.append(result)
+        return result.u
 
-    def result(self, u: Array, log_det: Array) -> Passed:
-        legs = [leg for leg, _ in self.legs]
-        nfe = [leg.stats.nfe for leg in legs if leg.stats.nfe is not None]
-        return Passed(
-            u,
-            sum((leg.log_det for leg in legs), log_det),
-            self._mean("kinetic", u) if self.energies else None,
-            self._mean("jacobian", u) if self.energies else None,
-            _first_failure([leg.outcome for leg in legs]),
-            sum(nfe[1:], nfe[0]) if len(nfe) == len(legs) else None,
+    def log_det(self, log_det: Array) -> Array:
+        """The sum of the log-determinants of the flows and of everything else."""
+        return sum((result.log_det for result in self.results), log_det)
+
+    def result(self, u: Array, log_det: Array, log_prob: Array) -> FlowResult:
+        nfe = [result.nfe for result in self.results if result.nfe is not None]
+        return FlowResult(
+            u=u,
+            log_det=log_det,
+            log_prob=log_prob,
+            kinetic=self._mean("kinetic", u) if self.with_energies else None,
+            jacobian_norm=self._mean("jacobian_norm", u) if self.with_energies else None,
+            outcome=_first_failure([result.outcome for result in self.results]),
+            nfe=sum(nfe[1:], nfe[0]) if len(nfe) == len(self.results) else None,
         )
 
     def _mean(self, name: str, u: Array) -> Array:
-        """Per dimension of the image, where later flows carry only a part of it."""
-        return sum((getattr(leg, name) * size for leg, size in self.legs), jnp.zeros(u.shape[0], u.dtype)) / u[0].size
-
-
-def plan_scales(shape: tuple[int, ...]) -> list[tuple[Shape, Shape | None]]:
-    """The shapes before and after the squeeze of every scale; the last has no squeeze.
-
-    ```python
-    from charax.models.flows import plan_scales
-
-    assert plan_scales((28, 28, 1)) == [((28, 28, 1), (14, 14, 4)), ((14, 14, 2), (7, 7, 8)), ((7, 7, 4), None)]
-    ```
-    """
-    if len(shape) != 3 or min(shape) < 1:
-        raise ValueError(f"a multi-scale flow is for images [height, width, channels], got the shape {tuple(shape)}")
-    height, width, channels = shape
-    scales: list[tuple[Shape, Shape | None]] = []
-    while min(height, width) >= 8:
-        if height % 2 or width % 2:
-            raise ValueError(
-                f"{height}x{width} pixels cannot be squeezed to half the side: crop or pad the images of "
-                f"{shape[0]}x{shape[1]} to a side that halves evenly, such as 8, 14, 28 or 32"
-            )
-        after = (height // 2, width // 2, 4 * channels)
-        scales.append(((height, width, channels), after))
-        height, width, channels = height // 2, width // 2, 2 * channels
-    return [*scales, ((height, width, channels), None)]
+        """Per dimension of the image, of which later flows map only a part."""
+        energies = (getattr(result, name) * result.u[0].size for result in self.results)
+        return sum(energies, jnp.zeros(u.shape[0], u.dtype)) / u[0].size
 
 
 @eqx.filter_jit
-def _carry_back(flow: MultiScaleFlow, z: Array, solver: Solver) -> tuple[Array, Array]:
-    """Images in (0, 1), without the traces, which samples do not need."""
+def _solve_inverse(flow: MultiScaleFlow, z: Array, solver: Solver) -> tuple[Array, Array]:
+    """Compute images in (0, 1) without the traces, which samples do not need."""
     outcomes: list[Array] = []
 
-    def carry(flows: tuple[ContinuousFlow, ...], u: Array) -> Array:
+    def invert(flows: tuple[ContinuousFlow, ...], u: Array) -> Array:
         for one in reversed(flows):
-            u, outcome = one.carry_back(u, solver)
+            u, outcome = solve_inverse(one, u, solver, None)
             outcomes.append(outcome)
         return u
 
-    x = flow.pixels.expit(flow._lead_back(z, carry))
+    x = flow.pixels.expit(flow._invert_scales(z, invert))
     return x, _first_failure(outcomes)
 
 

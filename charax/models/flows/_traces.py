@@ -22,7 +22,7 @@ class Divergence(NamedTuple):
 
     value: Float[Array, "batch *state"]
     trace: Float[Array, "batch"]
-    squares: Float[Array, "batch"]
+    squared_norm: Float[Array, "batch"]
     """The squared Frobenius norm of A, exact or estimated from the same products."""
 
 

@@ -1,6 +1,7 @@
 """Densities: negative log-likelihood, or bits per dimension of images."""
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +13,16 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from charax.data import DensityData, Split, Standardizer, read_inputs
 from charax.models.flows import (
-    AbstractDensity,
+    AbstractFlow,
     AbstractFlowDesign,
     AbstractTrace,
-    Assessed,
     ExactTrace,
+    FlowResult,
     Hutchinson,
     HutchPlusPlus,
-    read_flow_design,
 )
 from charax.solve import Solver
-from charax.train._stored_solver import solver_from_json, solver_to_json
-from charax.train._task import AbstractTask, Predictions, Samples
+from charax.train import AbstractTask, GeneratedSamples, Predictions, Splits, mark_failures, padded_batches
 
 TRACES: dict[str, AbstractTrace] = {
     "exact": ExactTrace(),
@@ -34,7 +33,45 @@ TRACES: dict[str, AbstractTrace] = {
 """The traces by name."""
 
 _EXACT_UP_TO = 16
-"""Numbers in a sample up to which densities are measured with the exact trace, however they were trained."""
+"""Dimension up to which densities are evaluated with the exact trace, however they were trained."""
+
+
+@dataclass(frozen=True)
+class DensitySpec:
+    """What a flow must know about its data."""
+
+    shape: tuple[int, ...]
+    """Shape of one sample."""
+    levels: int | None
+    """Grey levels of images; None for numbers."""
+    standardizer: Standardizer
+    """How raw samples are scaled."""
+    columns: tuple[str, ...] = ()
+    """Names of the columns of a table."""
+    classes: tuple[str, ...] = ()
+    """The classes to condition on; empty for one density of all samples."""
+    flip: bool = False
+    """Whether training images are mirrored at random."""
+
+    @classmethod
+    def from_data(cls, loaded: DensityData, *, conditional: bool = False, flip: bool = False) -> "DensitySpec":
+        """Describe a data set.
+
+        Args:
+            loaded: The data set.
+            conditional: Condition on its classes.
+            flip: Mirror training images at random.
+
+        Returns:
+            Its description.
+        """
+        classes = loaded.classes if conditional else ()
+        return cls(loaded.shape, loaded.levels, loaded.standardizer, loaded.columns, classes, flip)
+
+    @property
+    def loss_name(self) -> str:
+        """What the loss of a sample is called: `nll`, or `bits_per_dim` for images."""
+        return "nll" if self.levels is None else "bits_per_dim"
 
 
 class DensityTask(AbstractTask):
@@ -42,35 +79,28 @@ class DensityTask(AbstractTask):
 
     ```python
     import jax
-    from charax.data import load_density_data
-    from charax.models.flows import VectorFlowDesign
-    from charax.solve import Solver
-    from charax.tasks.density import DensityTask
+    import charax
 
-    task = DensityTask.of(load_density_data("moons"), VectorFlowDesign("c-node"), Solver())
-    flow = task.build(jax.random.key(0))
+    config = charax.DensityConfig(data="moons")
+    flow = config.build_task(config.load_data().spec).build(jax.random.key(0))
     ```
     """
 
     design: AbstractFlowDesign = eqx.field(static=True)
+    """Sizes of the flow."""
     solver: Solver
-    shape: tuple[int, ...] = eqx.field(static=True)
-    levels: int | None = eqx.field(static=True)
-    standardizer: Standardizer = eqx.field(static=True)
-    columns: tuple[str, ...] = eqx.field(static=True, default=())
-    classes: tuple[str, ...] = eqx.field(static=True, default=())
-    """The classes of a density for each class; empty if there is one for all."""
+    """How to integrate."""
+    spec: DensitySpec = eqx.field(static=True)
+    """The description of the data."""
     trace: str = eqx.field(static=True, default="exact")
-    kinetic: float = eqx.field(static=True, default=0.0)
-    jacobian: float = eqx.field(static=True, default=0.0)
-    flip: bool = eqx.field(static=True, default=False)
+    """How the trace is computed in training, by name."""
+    kinetic_penalty: float = eqx.field(static=True, default=0.0)
+    """Weight of the kinetic energy."""
+    jacobian_penalty: float = eqx.field(static=True, default=0.0)
+    """Weight of the squared Frobenius norm of the field's Jacobian."""
 
     @property
-    def name(self) -> str:
-        return "density"
-
-    @property
-    def chosen_by(self) -> str:
+    def monitor(self) -> str:
         return "loss"
 
     @property
@@ -78,143 +108,138 @@ class DensityTask(AbstractTask):
         return False
 
     @property
-    def measured_in(self) -> str:
-        """What the loss of a sample is: `nll`, or `bits_per_dim` for images."""
-        return "nll" if self.levels is None else "bits_per_dim"
+    def conditional_classes(self) -> tuple[str, ...]:
+        return self.spec.classes
 
-    @classmethod
-    def of(
-        cls, data: DensityData, design: AbstractFlowDesign, solver: Solver, *, conditional: bool = False, **how: Any
-    ) -> "DensityTask":
-        """The task of learning a data set; `how` are the fields that are not about the data."""
-        return cls(
-            design=design,
-            solver=solver,
-            shape=data.shape,
-            levels=data.levels,
-            standardizer=data.standardizer,
-            columns=data.columns,
-            classes=data.classes if conditional else (),
-            **how,
-        )
-
-    def build(self, key: PRNGKeyArray) -> AbstractDensity:
-        return self.design.build(self.shape, key=key)
+    def build(self, key: PRNGKeyArray) -> AbstractFlow:
+        return self.design.build(self.spec.shape, key=key)
 
     def loss(
         self, model: eqx.Module, batch: Split, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
         key, flip_key = jax.random.split(key)
         inputs = jnp.asarray(batch.inputs)
-        if self.flip:
+        if self.spec.flip:
             flip = jax.random.bernoulli(flip_key, shape=(len(inputs), 1, 1, 1))
             inputs = jnp.where(flip, inputs[:, :, ::-1], inputs)
-        energies = self.kinetic > 0 or self.jacobian > 0
-        assessed = self._assess(model, batch._replace(inputs=inputs), TRACES[self.trace], key, energies=energies)
-        score = _density(model).score(assessed.log_prob).mean()
-        values = {name: value.mean() for name, value in _counts(assessed, len(inputs)).items()}
-        if assessed.kinetic is None or assessed.jacobian is None:
-            return score, values
-        kinetic, jacobian = assessed.kinetic.mean(), assessed.jacobian.mean()
-        loss = score + self.kinetic * kinetic + self.jacobian * jacobian
-        return loss, {**values, self.measured_in: score, "kinetic": kinetic, "jacobian": jacobian}
+        regularized = self.kinetic_penalty > 0 or self.jacobian_penalty > 0
+        batch = batch._replace(inputs=inputs)
+        result = self._evaluate(model, batch, TRACES[self.trace], key, with_energies=regularized)
+        likelihood = _flow(model).loss(result.log_prob).mean()
+        values = {name: value.mean() for name, value in _counts(result, len(inputs)).items()}
+        if result.kinetic is None or result.jacobian_norm is None:
+            return likelihood, values
+        kinetic, jacobian = result.kinetic.mean(), result.jacobian_norm.mean()
+        loss = likelihood + self.kinetic_penalty * kinetic + self.jacobian_penalty * jacobian
+        return loss, {**values, self.spec.loss_name: likelihood, "kinetic": kinetic, "jacobian": jacobian}
 
-    def measure(self, model: eqx.Module, batch: Split) -> dict[str, Float[Array, "batch"]]:
-        # The same noise for every evaluation, so that epochs can be compared.
-        trace = ExactTrace() if math.prod(self.shape) <= _EXACT_UP_TO else TRACES[self.trace]
-        assessed = self._assess(model, batch, trace, jax.random.key(0))
-        score = _density(model).score(assessed.log_prob)
-        return {"loss": score, self.measured_in: score, **_counts(assessed, len(batch.inputs))}
+    def metrics(self, model: eqx.Module, batch: Split) -> dict[str, Float[Array, "batch"]]:
+        # The same noise in every evaluation, so that epochs can be compared.
+        trace = ExactTrace() if math.prod(self.spec.shape) <= _EXACT_UP_TO else TRACES[self.trace]
+        result = self._evaluate(model, batch, trace, jax.random.key(0))
+        loss = _flow(model).loss(result.log_prob)
+        return {"loss": loss, self.spec.loss_name: loss, **_counts(result, len(batch.inputs))}
 
-    def summarise(self, best: dict[str, Any], test: dict[str, Any]) -> dict[str, Any]:
-        name = self.measured_in
+    def summary(self, best: dict[str, Any], test: dict[str, Any]) -> dict[str, Any]:
+        name = self.spec.loss_name
         return {name: test[f"test_{name}"], f"validation_{name}": best[f"validation_{name}"]}
 
-    def predict(self, model: eqx.Module, inputs: Path) -> Predictions:
-        """The log-density of the inputs in a file or folder, of standardised columns if it is a table."""
-        if self.classes:
-            raise ValueError("a density for each class needs to be told the class: predict has none to tell")
-        raw, names = read_inputs(inputs, shape=self.shape, columns=self.columns, white=self.standardizer.white)
-        batch = Split(self.standardizer.apply(raw), np.zeros(len(raw), np.int32))
-        scores = _measured(self, model, batch)
-        failed = ~np.isfinite(scores)
-        if failed.any():
-            raise RuntimeError(
-                f"the solve failed for {failed.sum()} of {len(raw)} inputs: they may be far from the data"
-            )
-        log_density = -scores if self.levels is None else scores
-        column = "log density" if self.levels is None else "bits per dimension"
-        return Predictions(
-            ["input", column], [[name, f"{value:.6g}"] for name, value in zip(names, log_density, strict=True)]
+    def predict(
+        self, model: eqx.Module, inputs: Path, *, strict: bool = False, class_name: str | None = None
+    ) -> Predictions:
+        """Compute the log-density of inputs, or their bits per dimension if they are images.
+
+        The log-density is that of standardized columns. A conditional density without a `class_name` has one column
+        per class.
+        """
+        spec = self.spec
+        raw, names = read_inputs(inputs, shape=spec.shape, columns=spec.columns, max_value=spec.standardizer.max_value)
+        quantity = "log density" if spec.levels is None else "bits per dimension"
+        classes = (class_name,) if class_name is not None else spec.classes or (None,)
+        header = ["input", *(quantity if each is None else f"{quantity} of {each}" for each in classes)]
+        values = np.stack([self.log_density(model, raw, each) for each in classes], axis=1)
+        rows = [[name, *(f"{value:.6g}" for value in row)] for name, row in zip(names, values, strict=True)]
+        return mark_failures(
+            Predictions(header, rows),
+            ~np.isfinite(values).all(axis=1),
+            inputs=1,
+            names=[f"{inputs}, input {name}" for name in names],
+            reason="the solve failed: the input may be far from the training data",
+            strict=strict,
         )
 
-    def sample(self, model: eqx.Module, n: int, *, seed: int = 0, temperature: float = 1.0) -> Samples:
-        """New samples, in the units of the data. Those of a density for each class take the classes in turn."""
-        context = None if not self.classes else jnp.eye(len(self.classes))[jnp.arange(n) % len(self.classes)]
-        drawn = _density(model).sample(
+    def log_density(
+        self, model: eqx.Module, raw: np.ndarray, class_name: str | None = None, *, batch_size: int = 1024
+    ) -> Float[np.ndarray, "n"]:
+        """Compute log-densities, or bits per dimension of images.
+
+        Args:
+            model: The trained flow.
+            raw: Raw samples, as `read_inputs` returns them.
+            class_name: The class to condition on.
+            batch_size: Maximum number of samples per solve.
+
+        Returns:
+            One number per sample; NaN where the solve failed.
+        """
+        label = 0 if class_name is None else self.spec.classes.index(class_name)
+        whole = Split(self.spec.standardizer.apply(raw), np.full(len(raw), label, np.int32))
+        losses = [
+            np.asarray(_losses(self, model, Split(*(part[rows] for part in whole))))
+            for rows in padded_batches(len(raw), min(batch_size, len(raw)))
+        ]
+        loss = np.concatenate(losses)[: len(raw)]
+        return -loss if self.spec.levels is None else loss
+
+    def sample(
+        self, model: eqx.Module, n: int, *, seed: int = 0, temperature: float = 1.0, class_name: str | None = None
+    ) -> GeneratedSamples:
+        classes, labels = self.spec.classes, None
+        if classes:
+            chosen = np.arange(n) % len(classes) if class_name is None else np.full(n, classes.index(class_name))
+            labels = [classes[label] for label in chosen]
+            context = jnp.eye(len(classes))[chosen]
+        else:
+            context = None
+        drawn = _flow(model).sample(
             n, key=jax.random.key(seed), solver=self.solver, context=context, temperature=temperature
         )
-        mean, std = (np.asarray(value, np.float32) for value in (self.standardizer.mean, self.standardizer.std))
-        return Samples(np.asarray(drawn, np.float32) * std + mean, self.standardizer.white)
+        values = self.spec.standardizer.inverse(np.asarray(drawn, np.float32)).astype(np.float32)
+        return GeneratedSamples(values, self.spec.standardizer.max_value, labels)
 
-    def _assess(
-        self, model: eqx.Module, batch: Split, trace: AbstractTrace, key: PRNGKeyArray, *, energies: bool = False
-    ) -> Assessed:
-        context = jax.nn.one_hot(batch.targets, len(self.classes)) if self.classes else None
-        return _density(model).assess(
-            jnp.asarray(batch.inputs), solver=self.solver, trace=trace, context=context, energies=energies, key=key
-        )
+    def plot(self, model: eqx.Module, splits: Splits, folder: Path, *, data: str) -> list[Path]:
+        from charax.tasks.density._plots import plot_flow
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "design": self.design.to_json(),
-            "solver": solver_to_json(self.solver),
-            "shape": list(self.shape),
-            "levels": self.levels,
-            "standardizer": self.standardizer.to_json(),
-            "columns": list(self.columns),
-            "classes": list(self.classes),
-            "trace": self.trace,
-            "kinetic": self.kinetic,
-            "jacobian": self.jacobian,
-            "flip": self.flip,
-        }
+        return plot_flow(self, model, splits, folder)
 
-    @classmethod
-    def from_json(cls, stored: dict[str, Any]) -> "DensityTask":
-        return cls(
-            design=read_flow_design(stored["design"]),
-            solver=solver_from_json(stored["solver"]),
-            shape=tuple(stored["shape"]),
-            levels=stored["levels"],
-            standardizer=Standardizer.from_json(stored["standardizer"]),
-            columns=tuple(stored["columns"]),
-            classes=tuple(stored["classes"]),
-            trace=stored["trace"],
-            kinetic=stored["kinetic"],
-            jacobian=stored["jacobian"],
-            flip=stored["flip"],
+    def _evaluate(
+        self, model: eqx.Module, batch: Split, trace: AbstractTrace, key: PRNGKeyArray, *, with_energies: bool = False
+    ) -> FlowResult:
+        context = jax.nn.one_hot(batch.targets, len(self.spec.classes)) if self.spec.classes else None
+        return _flow(model).evaluate(
+            jnp.asarray(batch.inputs),
+            solver=self.solver,
+            trace=trace,
+            context=context,
+            with_energies=with_energies,
+            key=key,
         )
 
 
-def _density(model: eqx.Module) -> AbstractDensity:
-    assert isinstance(model, AbstractDensity)
+def _flow(model: eqx.Module) -> AbstractFlow:
+    assert isinstance(model, AbstractFlow)
     return model
 
 
 @eqx.filter_jit
-def _scores(task: DensityTask, model: eqx.Module, batch: Split) -> Array:
-    return task.measure(model, batch)["loss"]
+def _losses(task: DensityTask, model: eqx.Module, batch: Split) -> Array:
+    return task.metrics(model, batch)["loss"]
 
 
-def _measured(task: DensityTask, model: eqx.Module, batch: Split) -> np.ndarray:
-    return np.asarray(_scores(task, model, batch))
-
-
-def _counts(assessed: Assessed, batch: int) -> dict[str, Array]:
-    """Whether the solve of each sample failed, and its evaluations where they are known."""
+def _counts(result: FlowResult, batch: int) -> dict[str, Array]:
+    """Whether the solve of each sample failed, and its function evaluations where they are known."""
     each = lambda value: jnp.broadcast_to(value, (batch,)).astype(float)
     return {
-        "failed": each(assessed.outcome != 0),
-        **({} if assessed.nfe is None else {"nfe": each(assessed.nfe)}),
+        "failed": each(result.outcome != 0),
+        **({} if result.nfe is None else {"nfe": each(result.nfe)}),
     }

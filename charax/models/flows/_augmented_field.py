@@ -9,28 +9,28 @@ from charax.fields import AbstractField, Condition, Read, Scalar
 from charax.models.flows._traces import AbstractTrace, Probes
 
 
-class DensityField(AbstractField):
-    """A field whose place x is not a place but what is integrated along the walk: dx/ds = tr A, where A = ∂f/∂u.
+class AugmentedField(AbstractField):
+    """A field whose x holds the integrals of a flow instead of a characteristic: dx/ds = tr A, where A = ∂f/∂u.
 
-    With `energies` it is (tr A, |f|²/n, |A|²/n) for a state of n numbers.
+    With `with_energies` it is (tr A, |f|²/n, |A|²/n) for a state of n numbers.
 
-    Nothing reads them, so the solver follows them without letting their errors choose the steps; with `steers`
-    they are declared as read, and then their errors count like those of u.
+    Nothing reads them, so the solver integrates them without error control; with `control_error` they are declared as
+    read, and their errors are controlled like those of u.
     """
 
     field: AbstractField
     trace: AbstractTrace
     probes: Probes
-    energies: bool = eqx.field(static=True, default=False)
-    steers: bool = eqx.field(static=True, default=False)
+    with_energies: bool = eqx.field(static=True, default=False)
+    control_error: bool = eqx.field(static=True, default=False)
 
     @property
     def characteristic_dim(self) -> int:
-        return 3 if self.energies else 1
+        return 3 if self.with_energies else 1
 
     @property
     def reads(self) -> frozenset[Read]:
-        own: frozenset[Read] = frozenset({"x"} if self.steers else ())
+        own: frozenset[Read] = frozenset({"x"} if self.control_error else ())
         return self.field.reads | own
 
     def __call__(
@@ -38,8 +38,8 @@ class DensityField(AbstractField):
     ) -> tuple[Float[Array, "batch k"], Float[Array, "batch *state"]]:
         probes = jax.tree.map(jax.lax.stop_gradient, self.probes)
         found = self.trace(lambda v: self.field(s, None, v, z)[1], u, probes)
-        if not self.energies:
+        if not self.with_energies:
             return found.trace[:, None], found.value
         size = u[0].size
         kinetic = jnp.sum(found.value**2, axis=tuple(range(1, u.ndim))) / size
-        return jnp.stack([found.trace, kinetic, found.squares / size], axis=-1), found.value
+        return jnp.stack([found.trace, kinetic, found.squared_norm / size], axis=-1), found.value

@@ -25,7 +25,7 @@ class CNODERegressor(RegressorMixin, AbstractCNODE):
         Dimensions k of the characteristic, for those with one.
     width : int, default=32
         Width of the networks.
-    augment : int, default=4
+    augment_dim : int, default=4
         Columns that ANODE, IL-NODE and second-order methods add.
     members : int, default=10
         Models whose answers are averaged, each of which is validated with other rows.

@@ -20,7 +20,7 @@ class AbstractCNODE(AbstractTrainedEstimator):
         **CONSTRAINTS,
         "method": [StrOptions(set(METHOD_NAMES))],
         "characteristic_dim": [Interval(Integral, 1, None, closed="left")],
-        "augment": [Interval(Integral, 1, None, closed="left")],
+        "augment_dim": [Interval(Integral, 1, None, closed="left")],
         "members": [Interval(Integral, 1, None, closed="left")],
     }
 
@@ -30,7 +30,7 @@ class AbstractCNODE(AbstractTrainedEstimator):
         *,
         characteristic_dim=2,
         width=32,
-        augment=4,
+        augment_dim=4,
         members=10,
         solver="midpoint",
         steps=2,
@@ -50,7 +50,7 @@ class AbstractCNODE(AbstractTrainedEstimator):
         self.method = method
         self.characteristic_dim = characteristic_dim
         self.width = width
-        self.augment = augment
+        self.augment_dim = augment_dim
         self.members = members
         self.solver = solver
         self.steps = steps
@@ -75,7 +75,7 @@ class AbstractCNODE(AbstractTrainedEstimator):
             self._how(),
             rows.inputs.shape[1],
             rows.targets.shape[1],
-            VectorArchitecture(self.method, self.width, self.augment, self.characteristic_dim),
+            VectorArchitecture(self.method, self.width, self.augment_dim, self.characteristic_dim),
             classifies,
         )
         self._train(objective, rows._replace(inputs=self.input_scale_.apply(rows.inputs)), members=self.members)

@@ -33,7 +33,7 @@ class Forecast(eqx.Module):
 class ForecasterDesign:
     """Sizes and names from which a forecaster is built.
 
-    - `augment` zeros are added to the state, so that it can do what a value alone cannot: swing.
+    - `augment_dim` zeros are added to the state, so that it can do what a value alone cannot: swing.
     - `damping` slows the walk down: of the span of the data that it learned from, it goes on at most so many times.
       A trend then levels off instead of going on for ever. None: it goes on.
 
@@ -42,7 +42,7 @@ class ForecasterDesign:
     from charax.models import ForecasterDesign, Scaling
     from charax.nn import count_parameters
 
-    design = ForecasterDesign("c-node", augment=0)
+    design = ForecasterDesign("c-node", augment_dim=0)
     assert count_parameters(design.build(Scaling.none(0, 1), key=jax.random.key(0))) <= 9744
     ```
     """
@@ -50,21 +50,23 @@ class ForecasterDesign:
     method: ForecastMethod = "c-node"
     width: int = 64
     characteristic_dim: int = 8
-    augment: int = 2
+    augment_dim: int = 2
     damping: float | None = None
 
     def __post_init__(self):
-        if self.width < 1 or self.augment < 0:
-            raise ValueError(f"width must be at least 1 and augment at least 0, got {self.width} and {self.augment}")
+        if self.width < 1 or self.augment_dim < 0:
+            raise ValueError(
+                f"width must be at least 1 and augment_dim at least 0, got {self.width} and {self.augment_dim}"
+            )
         if self.damping is not None and not self.damping > 0:
             raise ValueError(f"damping must be above 0, got {self.damping}; leave it out for none")
 
     def build(self, scaling: Scaling, *, key: PRNGKeyArray) -> "Forecaster":
         """A new forecaster; the places of the scaling are the context's columns."""
         timed = self.method == "node"  # the paper's reads the time; what does not can be trusted beyond its data
-        field = Timed(self._field(scaling.values + self.augment, scaling.dim + timed, key), shows_time=timed)
+        field = Timed(self._field(scaling.values + self.augment_dim, scaling.dim + timed, key), shows_time=timed)
         noise = jnp.full(scaling.values, -1.0)
-        return Forecaster(field, noise, self.augment, None if timed else self.damping, scaling)
+        return Forecaster(field, noise, self.augment_dim, None if timed else self.damping, scaling)
 
     def _field(self, state: int, context: int, key: PRNGKeyArray) -> AbstractField:
         velocity_key, body_key, last_key = jax.random.split(key, 3)
@@ -99,7 +101,7 @@ class Forecaster(eqx.Module):
 
     field: Timed
     log_noise: Float[Array, "n"]
-    augment: int = eqx.field(static=True)
+    augment_dim: int = eqx.field(static=True)
     damping: float | None = eqx.field(static=True)
     scaling: Scaling = eqx.field(static=True)
 
@@ -113,7 +115,7 @@ class Forecaster(eqx.Module):
     ) -> Forecast:
         """The value at each time since the starting value, given what is known of the series."""
         values = self.scaling.value(start)
-        state = jnp.concatenate([values, jnp.zeros((len(values), self.augment), values.dtype)], axis=1)
+        state = jnp.concatenate([values, jnp.zeros((len(values), self.augment_dim), values.dtype)], axis=1)
         known = jnp.zeros((len(values), 0), values.dtype) if context is None else self.scaling.place(context)
         seen = jnp.concatenate([self.clock(t)[:, None], known], axis=1)
         solution = (solver or Solver(rtol=1e-3, atol=1e-3, max_steps=512)).solve(self.field, state, context=seen)

@@ -22,13 +22,13 @@ class ImageArchitecture(AbstractArchitecture):
     """A convolutional classifier with any of the eight methods.
 
     `style` chooses between the layers of the paper's MNIST models and those of its CIFAR-10 models.
-    `augment` is what the state of ANODE, IL-NODE and second-order models has beyond the channels of the image.
+    `augment_dim` is what the state of ANODE, IL-NODE and second-order models has beyond the channels of the image.
 
     ```python
     import jax
     from charax.models import ImageArchitecture
 
-    small = ImageArchitecture("c-node", style="grey", width=8, augment=4, characteristic_dim=2, pool=4)
+    small = ImageArchitecture("c-node", style="grey", width=8, augment_dim=4, characteristic_dim=2, pool=4)
     logits, _ = small.build((8, 8, 1), 10, key=jax.random.key(0))(jax.numpy.ones((5, 8, 8, 1)))
     assert logits.shape == (5, 10)
     ```
@@ -37,7 +37,7 @@ class ImageArchitecture(AbstractArchitecture):
     method: str
     style: Style
     width: int
-    augment: int
+    augment_dim: int
     characteristic_dim: int
     pool: int
     activation: str = "relu"
@@ -90,11 +90,11 @@ class ImageArchitecture(AbstractArchitecture):
 
     def _lift(self, name: str, image: int, key: PRNGKeyArray) -> tuple[AbstractLift, int]:
         """The lift, and the number of channels of the state it makes."""
-        state = image + self.augment
+        state = image + self.augment_dim
         if name == "node":
             return Identity(), image
         if name == "anode":
-            return ZeroAugment(self.augment), state
+            return ZeroAugment(self.augment_dim), state
         if name == "il-node":
             return InputLayer(Conv(image, state, bias=False, key=key)), state
         # Positions and as many velocities: 11 + 11 for the paper's 16 + 5 on MNIST, its own 21 + 21 on CIFAR-10.

@@ -62,7 +62,7 @@ def neural_ode(
     features: int,
     *,
     width: int = 32,
-    augment: int = 4,
+    augment_dim: int = 4,
     characteristic_dim: int = 2,
     activation: str = "tanh",
     jacobian: Jacobian = "separate",
@@ -70,7 +70,7 @@ def neural_ode(
 ) -> NeuralODE:
     """Any of the eight methods for data with `features` columns, with small perceptrons inside.
 
-    `augment` is what ANODE adds and IL-NODE and the second-order position have beyond the data's columns.
+    `augment_dim` is what ANODE adds and IL-NODE and the second-order position have beyond the data's columns.
     The velocity of a characteristic reads s and the initial value.
 
     ```python
@@ -83,12 +83,12 @@ def neural_ode(
     """
     parts = parse_method(method)
     lift_key, velocity_key, network_key = jax.random.split(key, 3)
-    learned = InputLayer(Linear(features, features + augment, bias=False, key=lift_key))
+    learned = InputLayer(Linear(features, features + augment_dim, bias=False, key=lift_key))
     lift, channels = {
         "node": (Identity(), features),
-        "anode": (ZeroAugment(augment), features + augment),
-        "il-node": (learned, features + augment),
-        "2nd-order": (PositionVelocity(learned), 2 * (features + augment)),
+        "anode": (ZeroAugment(augment_dim), features + augment_dim),
+        "il-node": (learned, features + augment_dim),
+        "2nd-order": (PositionVelocity(learned), 2 * (features + augment_dim)),
     }[parts.lift]
     velocity = NetworkVelocity(
         mlp([1 + channels, width, characteristic_dim], activation=activation, key=velocity_key),

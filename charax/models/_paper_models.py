@@ -109,7 +109,7 @@ def paper_architecture(dataset: str, method: str) -> ImageArchitecture:
         method,
         style=shape.style,
         width=recipe.width,
-        augment=shape.state_channels - shape.image_channels,
+        augment_dim=shape.state_channels - shape.image_channels,
         characteristic_dim=shape.characteristic_dim,
         pool=shape.pool,
         activation=recipe.activation,

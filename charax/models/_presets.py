@@ -89,7 +89,7 @@ def _image(method: str, shape: tuple[int, ...], *, grid: int, width: int, pool: 
         method,
         style="colour",
         width=width,
-        augment=8,
+        augment_dim=8,
         characteristic_dim=2,
         pool=min(pool, -(-side // patch)),
         patch=patch,

@@ -28,7 +28,7 @@ class VectorArchitecture(AbstractArchitecture):
 
     method: str
     width: int = 64
-    augment: int = 4
+    augment_dim: int = 4
     characteristic_dim: int = 2
     activation: str = "tanh"
     jacobian: Jacobian = "separate"
@@ -44,7 +44,7 @@ class VectorArchitecture(AbstractArchitecture):
             self.method,
             inputs,
             width=self.width,
-            augment=self.augment,
+            augment_dim=self.augment_dim,
             characteristic_dim=self.characteristic_dim,
             activation=self.activation,
             jacobian=self.jacobian,
@@ -52,5 +52,5 @@ class VectorArchitecture(AbstractArchitecture):
         )
         # The second-order state has a position and a velocity, and both are read.
         lift = parse_method(self.method).lift
-        channels = {"node": inputs, "2nd-order": 2 * (inputs + self.augment)}.get(lift, inputs + self.augment)
+        channels = {"node": inputs, "2nd-order": 2 * (inputs + self.augment_dim)}.get(lift, inputs + self.augment_dim)
         return Classifier(ode, Linear(channels, classes, key=head_key), None if len(shape) == 1 else Flatten())

@@ -100,7 +100,7 @@ def count_architecture(settings: ClassificationConfig, shape: tuple[int, ...], c
         shape,
         dataset=settings.data,
         width=settings.width,
-        augment=settings.augment,
+        augment_dim=settings.augment_dim,
         characteristic_dim=settings.characteristic_dim,
         jacobian=settings.jacobian,
     )

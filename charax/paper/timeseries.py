@@ -83,7 +83,7 @@ def run(
         settings = ForecastConfig(
             method=method,
             width=WIDTHS[method],
-            augment=0,
+            augment_dim=0,
             damping=None if method == "node" else DAMPING,
             optimizer=OptimizerConfig(learning_rate=3e-3, weight_decay=1e-2),
             loop=LoopConfig(epochs=epochs, batch_size=64),

@@ -29,7 +29,7 @@ def test_damped_walk_starts_like_any_other_and_levels_off():
 
 
 def test_context_changes_the_forecast():
-    model = ForecasterDesign("c-node", width=4, augment=0).build(Scaling.none(1, 1), key=jax.random.key(0))
+    model = ForecasterDesign("c-node", width=4, augment_dim=0).build(Scaling.none(1, 1), key=jax.random.key(0))
     solver = Solver("euler", steps=1)
     mean = model(jnp.ones((2, 1)), jnp.ones(2), jnp.array([[0.0], [1.0]]), solver=solver).mean
     assert mean[0, 0] != mean[1, 0]
@@ -37,11 +37,11 @@ def test_context_changes_the_forecast():
 
 @pytest.mark.parametrize(("method", "width", "parameters"), [("c-node", 64, 9617), ("node", 96, 9698)])
 def test_sizes_are_at_most_the_papers(method, width, parameters):
-    model = ForecasterDesign(method, width, augment=0).build(Scaling.none(0, 1), key=jax.random.key(0))
+    model = ForecasterDesign(method, width, augment_dim=0).build(Scaling.none(0, 1), key=jax.random.key(0))
     assert count_parameters(model) == parameters <= 9744
 
 
-@pytest.mark.parametrize("wrong", [{"damping": 0.0}, {"width": 0}, {"augment": -1}])
+@pytest.mark.parametrize("wrong", [{"damping": 0.0}, {"width": 0}, {"augment_dim": -1}])
 def test_sizes_that_are_none_are_refused(wrong):
     with pytest.raises(ValueError, match="must be"):
         ForecasterDesign(**wrong)

@@ -52,7 +52,7 @@ def test_impossible_lifts_are_refused():
 
 @pytest.mark.parametrize("method", METHOD_NAMES)
 def test_a_method_is_its_lift_and_its_field(method):
-    model = neural_ode(method, 2, augment=3, key=KEY)
+    model = neural_ode(method, 2, augment_dim=3, key=KEY)
     parts = parse_method(method)
     lifts = {"node": Identity, "anode": ZeroAugment, "il-node": InputLayer, "2nd-order": PositionVelocity}
     assert isinstance(model.lift, lifts[parts.lift])

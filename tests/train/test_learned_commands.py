@@ -49,7 +49,7 @@ def test_forecast_of_own_series_has_a_band(tmp_path, capsys):
     times = np.cumsum(np.random.default_rng(0).uniform(0.05, 0.2, 30))
     rows = [f"{name},{t:.4f},{np.exp(-t) * scale:.4f}" for name, scale in (("a", 1), ("b", 2)) for t in times]
     (tmp_path / "s.csv").write_text("\n".join(["series,time,u", *rows]))
-    settings = "--method node-fair --width 2 --augment 0 --epochs 1 --batch-size 16 --name one"
+    settings = "--method node-fair --width 2 --augment-dim 0 --epochs 1 --batch-size 16 --name one"
     ask(capsys, "train", "forecast", "--data", tmp_path / "s.csv", "--output", tmp_path, *settings.split())
     (tmp_path / "new.csv").write_text("series,time,u\nc,10,1.5\nc,11,\nc,12.5,\n")
     ask(capsys, "predict", tmp_path / "one", tmp_path / "new.csv", "--output", tmp_path / "out.csv")

@@ -33,7 +33,7 @@ class ForecastConfig:
     """Width of the networks."""
     characteristic_dim: int = 8
     """Dimensions k of the characteristic."""
-    augment: int = 2
+    augment_dim: int = 2
     """Zeros that are added to the state, so that it can swing."""
     damping: float | None = None
     """Let trends level off: go on for at most so many times the span of the data."""
@@ -65,7 +65,7 @@ class ForecastConfig:
             seed=self.loop.seed,
             points=self.points,
         )
-        design = ForecasterDesign(self.method, self.width, self.characteristic_dim, self.augment, self.damping)
+        design = ForecasterDesign(self.method, self.width, self.characteristic_dim, self.augment_dim, self.damping)
         task = ForecastTask.of(data, design, self.solver.change(default_solver()))
         seen = len(data.train.t)
         rows = np.tile(np.arange(seen), -(-_STEPS * min(self.loop.batch_size, seen) // seen))

@@ -1,4 +1,4 @@
-"""Solving initial value problems: the solver, the solution, and what went wrong if it failed."""
+"""Initial value problems: the solver and its solution, and root finding with implicit gradients."""
 
 import lazy_loader
 

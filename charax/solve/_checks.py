@@ -1,4 +1,4 @@
-"""Bad input to a solve, in words."""
+"""Checks of the arguments of a solve."""
 
 import jax.core
 import jax.numpy as jnp
@@ -9,14 +9,14 @@ from charax.fields import AbstractField
 
 
 def is_concrete(value) -> bool:
-    """Whether there are numbers to look at, which there are not while a function is traced."""
+    """Whether a value is known, which it is not while a function is traced."""
     return not isinstance(value, jax.core.Tracer)
 
 
 def check_arguments(
     field: AbstractField, u0, x0, s0, s1, at, conditioned_on, context
 ) -> tuple[Array, Array | None, Array, Array, Array | None]:
-    """The arguments as arrays of one dtype, or an exception that names the argument and what to do."""
+    """The arguments as arrays of one dtype, or an exception that names the argument and the fix."""
     u0 = jnp.asarray(u0)
     x0, conditioned_on, context = (
         None if value is None else jnp.asarray(value) for value in (x0, conditioned_on, context)
@@ -49,7 +49,7 @@ def check_arguments(
     return u0, x0, s0, s1, None if at is None else jnp.asarray(at, u0.dtype)
 
 
-# Numbers are looked at with NumPy: inside of `jit` even an operation on a known array would be traced.
+# Values are inspected with NumPy: inside of `jit` even an operation on a known array would be traced.
 
 
 def _check_finite(name: str, value) -> None:
@@ -62,19 +62,19 @@ def _check_finite(name: str, value) -> None:
 
 def _check_points(s0, s1, at) -> None:
     if at is not None and at.shape[0] == 0:
-        raise ValueError("at is empty: name at least one point between s0 and s1, or leave it out")
+        raise ValueError("at is empty: give at least one point between s0 and s1, or leave it out")
     if not (is_concrete(s0) and is_concrete(s1)):
         return
     start, end = float(s0), float(s1)
     if not np.isfinite([start, end]).all():
         raise ValueError(f"s0 and s1 must be finite, got s0={start} and s1={end}")
     if start == end:
-        raise ValueError(f"s1 equals s0 ({start}), so there is nowhere to walk: give an s1 before or after s0")
+        raise ValueError(f"s1 equals s0 ({start}), so the interval is empty: give an s1 before or after s0")
     if at is None or not is_concrete(at):
         return
     forward = np.asarray(at) if start < end else np.asarray(at)[::-1]
     if (np.diff(forward) < 0).any():
         raise ValueError("at must be sorted in the direction from s0 to s1")
-    slack = 1e-6 * abs(end - start)  # a point computed in another precision than the ends
-    if forward[0] < min(start, end) - slack or forward[-1] > max(start, end) + slack:
+    tolerance = 1e-6 * abs(end - start)  # for a point computed in another precision than the ends
+    if forward[0] < min(start, end) - tolerance or forward[-1] > max(start, end) + tolerance:
         raise ValueError(f"at must lie between s0={start} and s1={end}, got {forward[0]} to {forward[-1]}")

@@ -1,4 +1,4 @@
-"""Step-size control that remembers how it went."""
+"""Step size control that records its steps."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 
 class StepRecord(NamedTuple):
-    """What the accepted and rejected steps of a solve looked like."""
+    """The steps of a solve so far."""
 
     started: Bool[Array, ""]
     attempts_to_start: Int[Array, ""]
@@ -19,10 +19,10 @@ class StepRecord(NamedTuple):
 
 
 class RecordedController(dfx.AbstractAdaptiveStepSizeController):
-    """Wraps a controller, records its steps for exact counts, and stops when a step becomes too small to move.
+    """Wraps a controller, records its steps for exact counts, and stops when the step size falls below the precision.
 
-    A first-same-as-last method evaluates the first stage anew in every attempt until one step is
-    accepted; only the controller sees how many attempts that took.
+    An FSAL method of diffrax evaluates the first stage again in every attempt until one step is accepted; only the
+    controller sees how many attempts that took.
     """
 
     controller: dfx.AbstractAdaptiveStepSizeController

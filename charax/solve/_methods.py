@@ -1,4 +1,4 @@
-"""The solvers by name, and what each of their steps costs."""
+"""The solvers by name, and the cost of their steps."""
 
 import difflib
 from collections.abc import Mapping
@@ -17,6 +17,7 @@ METHODS: Mapping[str, type[dfx.AbstractSolver]] = MappingProxyType(
         "dopri8": dfx.Dopri8,
     }
 )
+"""Diffrax solvers by name, which are those of `SolverName`."""
 
 
 def find_method(method: str | dfx.AbstractSolver) -> dfx.AbstractSolver:
@@ -33,14 +34,14 @@ def find_method(method: str | dfx.AbstractSolver) -> dfx.AbstractSolver:
 
 
 def has_error_estimate(method: dfx.AbstractSolver) -> bool:
-    """Whether the method can choose its own steps."""
+    """Whether the method can take adaptive steps."""
     return isinstance(method, dfx.AbstractAdaptiveSolver)
 
 
-def cost(method: dfx.AbstractSolver) -> tuple[int, bool] | None:
-    """Evaluations of the field in one step, and whether the first of them is the last one of the step before.
+def evaluations_per_step(method: dfx.AbstractSolver) -> tuple[int, bool] | None:
+    """The number of stages of one step, and whether the first is the last one of the step before (FSAL).
 
-    None where the number is not known beforehand: an implicit method iterates.
+    `None` where the number is not known beforehand: an implicit method iterates.
     """
     if isinstance(method, dfx.Euler):
         return 1, False

@@ -1,4 +1,4 @@
-"""What is integrated, the norms that steer the step size, and what a walk ends with."""
+"""The initial value problem over the unit interval, the norms that control the step size, and the result."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -12,64 +12,69 @@ from charax.fields import AbstractField, Condition
 from charax.solve._solution import Stats
 
 
-class State(NamedTuple):
-    """Where a walk is: the value, and the place if it is followed."""
+class SolverState(NamedTuple):
+    """What is integrated: the state u, and the position x if it is part of the problem."""
 
     u: Array
     x: Array | None
 
 
-class Course(eqx.Module):
-    """The field over a fraction of the way in [0, 1], so that s0 and s1 are differentiable in every adjoint."""
+class UnitIntervalField(eqx.Module):
+    """The vector field dy/dt for t in [0, 1], with s = s0 + t·(s1 − s0).
+
+    s0 and s1 are then arguments of the vector field, and differentiable under every adjoint.
+    """
 
     field: AbstractField
 
-    def __call__(self, fraction, state: State, args: tuple[Array, Array, Condition]) -> State:
+    def __call__(self, t, y: SolverState, args: tuple[Array, Array, Condition]) -> SolverState:
         s0, s1, z = args
         length = s1 - s0
-        seen = state.x if "x" in self.field.reads else None
-        dx, du = self.field(s0 + fraction * length, seen, state.u, z)
-        if du.shape != state.u.shape:
+        x = y.x if "x" in self.field.reads else None
+        dx, du = self.field(s0 + t * length, x, y.u, z)
+        if du.shape != y.u.shape:
             raise ValueError(
-                f"du/ds must have the shape of u, {state.u.shape}, but the field returned {du.shape}: "
+                f"du/ds must have the shape of u, {y.u.shape}, but the field returned {du.shape}: "
                 "check the last layer of its networks"
             )
-        return State(length * du, None if state.x is None or dx is None else length * dx)
+        return SolverState(length * du, None if y.x is None or dx is None else length * dx)
 
 
-def u_norm(state: State) -> Array:
-    return optx.rms_norm(state.u)
+def u_norm(y: SolverState) -> Array:
+    """The norm of an error that leaves x out."""
+    return optx.rms_norm(y.u)
 
 
 def u_adjoint_norm(augmented: tuple) -> Array:
-    state, adjoint, *_ = augmented  # the parameters' part must not steer the step size
-    return optx.rms_norm((state.u, adjoint.u))
+    """The norm of an error of the continuous adjoint that leaves x out."""
+    y, adjoint, *_ = augmented  # the parameters' part must not control the step size
+    return optx.rms_norm((y.u, adjoint.u))
 
 
 Norm = Callable[[Any], Any]
 
 
-class Walk(NamedTuple):
-    """What is to be integrated from 0 to 1, and how."""
+class InitialValueProblem(NamedTuple):
+    """y(0), dy/dt for t in [0, 1], and how to integrate it."""
 
     method: dfx.AbstractSolver
-    course: Course
-    start: State
-    arguments: tuple[Array, Array, Condition]
+    vector_field: UnitIntervalField
+    y0: SolverState
+    args: tuple[Array, Array, Condition]
     at: Float[Array, "points"] | None
     rtol: Array
     atol: Array
     norms: tuple[Norm, Norm]
-    """Of an error, and of an error of the continuous adjoint."""
+    """Of an error of the forward solve, and of an error of the continuous adjoint."""
     steps: int | None
     max_steps: int
     adjoint: str
 
 
-class Ended(NamedTuple):
-    """Where a walk ended, which is the last good state if it failed, and what happened on the way."""
+class IntegrationResult(NamedTuple):
+    """The final state (the last accepted one if the integration failed), and what happened."""
 
-    state: State
-    path: State | None
+    y1: SolverState
+    trajectory: SolverState | None
     outcome: Int[Array, ""]
     stats: Stats

@@ -1,4 +1,4 @@
-"""Find a root first, then make it differentiable: the search itself stays out of the gradient's way."""
+"""Root finding with implicit gradients: the search itself is not differentiated."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -13,13 +13,13 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 
 def freeze(tree):
-    """The same, out of reach of gradients."""
+    """Stop gradients through every floating-point array of a tree."""
     arrays, rest = eqx.partition(tree, eqx.is_inexact_array)
     return eqx.combine(lax.stop_gradient(arrays), rest)
 
 
 class Settled(optx.AbstractRootFinder):
-    """Takes the start for the root, which it is: for the implicit gradient at a root that was found before."""
+    """Returns its start, which is a root already: for the implicit gradient of a root that was found before."""
 
     rtol: float = 0.0
     atol: float = 0.0
@@ -43,7 +43,7 @@ Shared = TypeVar("Shared")
 
 
 def find_roots(
-    miss: Callable[[Float[Array, "d"], Row, Shared], Float[Array, "d"]],
+    residual: Callable[[Float[Array, "d"], Row, Shared], Float[Array, "d"]],
     start: Float[Array, "batch d"],
     rows: Row,
     shared: Shared,
@@ -51,36 +51,45 @@ def find_roots(
     tolerance: float = 1e-5,
     max_steps: int = 24,
 ) -> tuple[Float[Array, "batch d"], Bool[Array, "batch"]]:
-    """For every sample a root of `miss(·, its row, shared)` from its start, and whether one was found.
+    """Find a root of `residual(·, row, shared)` for every sample, by Newton's method.
 
-    Newton's method, sample by sample. Gradients with respect to `rows` and `shared` are implicit; where no root was
-    found the start is returned, out of reach of gradients.
+    Gradients with respect to `rows` and `shared` are implicit.
 
     ```python
     import jax
     import jax.numpy as jnp
     from charax.solve import find_roots
 
-    miss = lambda root, row, power: root**power - row
-    root_of = lambda number: find_roots(miss, number, number, 2.0)[0][0, 0]
-    four = jnp.array([[4.0]])
-    assert abs(root_of(four) - 2) < 1e-4 and abs(jax.grad(root_of)(four)[0, 0] - 0.25) < 1e-4
+    residual = lambda root, row, power: root**power - row
+    square_root = lambda number: find_roots(residual, number, number, 2.0)[0][0, 0]
+    value, gradient = jax.jit(jax.value_and_grad(square_root))(jnp.array([[4.0]]))
+    assert abs(value - 2) < 1e-4 and abs(gradient[0, 0] - 0.25) < 1e-4
     ```
+
+    Args:
+        residual: Of one sample: `residual(root, row, shared)` is zero at the root.
+        start: Where the search starts.
+        rows: What differs between samples: arrays with a leading batch axis.
+        shared: What is the same for all samples.
+        tolerance: Of Newton's method, relative and absolute.
+        max_steps: The maximum number of Newton steps.
+
+    Returns:
+        The roots, and for every sample whether one was found. Where none was, the start is returned, without gradient.
     """
     finder = optx.Newton(rtol=tolerance, atol=tolerance)
-    defect = lambda root, args: miss(root, *args)
+    function = lambda root, args: residual(root, *args)
     tags = frozenset({lx.diagonal_tag}) if start.shape[1] == 1 else frozenset()
 
     def find(start: Array, row: Row) -> tuple[Array, Array]:
-        found = optx.root_find(
-            defect, finder, start, freeze((row, shared)), tags=tags, max_steps=max_steps, throw=False
-        )
-        left = jnp.max(jnp.abs(defect(found.value, freeze((row, shared)))))
-        # Newton's own verdict is about its steps; what matters is what is left to go.
-        return found.value, left <= 10 * tolerance * (1 + jnp.max(jnp.abs(start)))
+        args = freeze((row, shared))
+        found = optx.root_find(function, finder, start, args, tags=tags, max_steps=max_steps, throw=False)
+        # Newton's own result is about its steps; what matters is the residual that remains.
+        remaining = jnp.max(jnp.abs(function(found.value, args)))
+        return found.value, remaining <= 10 * tolerance * (1 + jnp.max(jnp.abs(start)))
 
     def settle(root: Array, row: Row) -> Array:
-        return optx.root_find(defect, Settled(), root, (row, shared), tags=tags, throw=False).value
+        return optx.root_find(function, Settled(), root, (row, shared), tags=tags, throw=False).value
 
     root, found = jax.vmap(find)(lax.stop_gradient(start), rows)
     root = jnp.where(found[:, None], root, lax.stop_gradient(start))

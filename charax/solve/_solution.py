@@ -1,4 +1,4 @@
-"""What a solve gives back."""
+"""The result of a solve."""
 
 import enum
 
@@ -9,7 +9,14 @@ from jaxtyping import Array, Float, Int
 
 
 class Outcome(enum.IntEnum):
-    """How a solve ended. Under `jit` it is a number in `Solution.outcome`."""
+    """How a solve ended. Under `jit` it is a number in `Solution.outcome`.
+
+    ```python
+    from charax.solve import Outcome
+
+    assert Outcome(0).name == "SUCCESS"
+    ```
+    """
 
     SUCCESS = 0
     OUT_OF_STEPS = 1
@@ -19,36 +26,76 @@ class Outcome(enum.IntEnum):
 
 
 class SolveError(RuntimeError):
-    """A solve that did not reach its end, in words."""
+    """A solve failed. The message names the likely cause and what to do.
+
+    ```python
+    import jax.numpy as jnp
+    from charax.fields import PlainField
+    from charax.solve import SolveError, Solver
+
+    blow_up = PlainField(lambda u: u**2, reads=("u",))  # u = 1 / (1 - s)
+    try:
+        Solver().solve(blow_up, jnp.ones((1, 1)), s1=2.0)
+    except SolveError as error:
+        assert "the step size became too small at 50.0%" in str(error)
+    ```
+    """
 
 
 class Stats(eqx.Module):
-    """Counts and sizes of a solve. With `per_sample` steps every entry has one number per sample."""
+    """Counts and step sizes of a solve. With `per_sample` steps every entry has one number per sample.
+
+    ```python
+    import jax.numpy as jnp
+    from charax.fields import PlainField
+    from charax.solve import Solver, Stats
+
+    decay = PlainField(lambda u: -u, reads=("u",))
+    stats: Stats = Solver("heun", steps=5).solve(decay, jnp.ones((1, 1))).stats
+    assert stats.nfe == 10 and stats.accepted == 5
+    ```
+    """
 
     nfe: Int[Array, "*batch"] | None
-    """Evaluations of the field in the forward solve, exactly; None for an implicit method, which iterates."""
+    """The exact number of evaluations of the field in the forward solve; `None` for an implicit method, which
+    iterates."""
     accepted: Int[Array, "*batch"]
+    """Accepted steps."""
     rejected: Int[Array, "*batch"]
+    """Rejected steps."""
     reached: Float[Array, "*batch"]
-    """The fraction of the way from s0 to s1 that was covered."""
+    """The fraction of the interval from s0 to s1 that was covered."""
     last_step: Float[Array, "*batch"]
-    """The size of the last attempted step, as a fraction of the whole way."""
+    """The size of the last attempted step, as a fraction of the interval."""
     smallest_step: Float[Array, "*batch"]
-    """The smallest accepted step, as a fraction of the whole way."""
+    """The size of the smallest accepted step, as a fraction of the interval."""
     rtol: Float[Array, "*batch"]
+    """The relative tolerance of the solve."""
     stiffness: Float[Array, "*batch"] | None
-    """Mean step times the field's fastest rate, only for a solve that ran out of steps outside of `jit`.
-    An explicit method is unstable from about 2 to 4 on, and more accurate than asked far below 1."""
+    """Mean step size times the spectral radius of ∂f/∂u, only for a solve that ran out of steps outside of `jit`. An
+    explicit method becomes unstable at about 2 to 4; far below 1, accuracy and not stability limits the steps."""
     max_steps: int = eqx.field(static=True)
+    """The limit on the number of steps."""
 
 
 class Solution(eqx.Module):
-    """The end of a walk, and its course if it was asked for."""
+    """The solution of an initial value problem at s1, and at the requested points.
+
+    ```python
+    import jax.numpy as jnp
+    from charax.fields import PlainField
+    from charax.solve import Solution, Solver
+
+    decay = PlainField(lambda u: -u, reads=("u",))
+    solution: Solution = Solver().solve(decay, jnp.ones((1, 1)), at=jnp.array([0.0, 0.5]))
+    assert solution.u.shape == (1, 1) and solution.trajectory.shape == (2, 1, 1)
+    ```
+    """
 
     u: Float[Array, "batch *state"]
     """u(s1). NaN where the solve failed."""
     x: Float[Array, "batch k"] | None
-    """x(s1), if the field integrates x or the characteristic was asked for."""
+    """x(s1), if the field reads x or the characteristic was requested."""
     s: Float[Array, "points"] | None
     """The requested points."""
     trajectory: Float[Array, "points batch *state"] | None
@@ -58,74 +105,86 @@ class Solution(eqx.Module):
     outcome: Int[Array, "*batch"]
     """An `Outcome`; one per sample with `per_sample` steps."""
     stats: Stats
+    """Counts and step sizes."""
 
     def check(self) -> "Solution":
-        """Return this solution, or raise `SolveError` with the cause and what to do about it."""
+        """Raise if the solve failed.
+
+        Returns:
+            This solution.
+
+        Raises:
+            SolveError: If the solve failed for any sample, with the likely cause and what to do.
+        """
         failed = jnp.flatnonzero(jnp.atleast_1d(self.outcome))
         if failed.size == 0:
             return self
         first = int(failed[0])
-        pick = (lambda leaf: leaf[first]) if self.outcome.ndim else (lambda leaf: leaf)
-        who = f"{failed.size} of {self.outcome.size} samples (the first is number {first})" if self.outcome.ndim else ""
-        raise SolveError(_explain(Outcome(int(pick(self.outcome))), jax.tree.map(pick, self.stats), self.u.dtype, who))
+        select = (lambda leaf: leaf[first]) if self.outcome.ndim else (lambda leaf: leaf)
+        which = (
+            f" for {failed.size} of {self.outcome.size} samples (the first is number {first})"
+            if self.outcome.ndim
+            else ""
+        )
+        outcome, stats = Outcome(int(select(self.outcome))), jax.tree.map(select, self.stats)
+        raise SolveError(f"the solve failed{which}: {_explain(outcome, stats, self.u.dtype)}")
 
 
-def _explain(outcome: Outcome, stats: Stats, dtype: jnp.dtype, who: str) -> str:
-    failed = f"the solve failed for {who}: " if who else "the solve failed: "
-    at = f"{float(stats.reached):.1%} of the way from s0 to s1"
+def _explain(outcome: Outcome, stats: Stats, dtype: jnp.dtype) -> str:
+    where = f"{float(stats.reached):.1%} of the interval from s0 to s1"
     match outcome:
         case Outcome.OUT_OF_STEPS:
-            return f"{failed}max_steps={stats.max_steps} steps were used up at {at}. {_why_so_many_steps(stats, dtype)}"
+            return f"max_steps={stats.max_steps} was reached at {where}. {_explain_steps(stats, dtype)}"
         case Outcome.STEP_VANISHED:
             return (
-                f"{failed}the step size shrank to nothing at {at}. The solution runs off to infinity there, or the "
-                "field is not finite: look at u near that point, end at a smaller s1, or bound the field (tanh)."
-                + (" An implicit method in float32 cannot keep to rtol below about 1e-3." if stats.nfe is None else "")
+                f"the step size became too small at {where}. The solution diverges there, or the field is not finite: "
+                "inspect u near that point, end at a smaller s1, or bound the field (tanh)."
+                + (" An implicit method in float32 cannot reach rtol below about 1e-3." if stats.nfe is None else "")
             )
         case Outcome.NOT_FINITE:
             return (
-                f"{failed}u is not finite at s1. The field overflowed or returned NaN, or the fixed steps are too "
-                "large: use more steps, or tolerances (steps=None), which would have shown where it happens."
+                "u is not finite at s1. The field overflowed or returned NaN, or the fixed steps are too large: use "
+                "more steps, or adaptive ones (steps=None), which report where it happens."
             )
         case _:
             return (
-                f"{failed}the method gave up at {at}; for an implicit method, its inner solve did not converge. "
+                f"the method failed at {where}; for an implicit method, its inner solve did not converge. "
                 "Loosen rtol and atol, or try another method."
             )
 
 
-def _why_so_many_steps(stats: Stats, dtype: jnp.dtype) -> str:
-    """Which of tolerance, blow-up, stiffness and a too-small limit is likely, from the recorded steps."""
+def _explain_steps(stats: Stats, dtype: jnp.dtype) -> str:
+    """Which of tolerance, divergence, stiffness and a low limit is likely, from the recorded steps."""
     attempts = int(stats.accepted) + int(stats.rejected)
     reached, last, rtol = float(stats.reached), float(stats.last_step), float(stats.rtol)
     mean = reached / max(int(stats.accepted), 1)
     rejected = int(stats.rejected) / max(attempts, 1)
-    seen = f"(mean step {mean:.1e} of the way, last {last:.1e}, {rejected:.0%} rejected)"
+    steps = f"(mean step {mean:.1e} of the interval, last {last:.1e}, {rejected:.0%} rejected)"
     resolution = 10 * float(jnp.finfo(dtype).eps)
     if rtol < resolution:
         return (
-            f"The tolerance is the likely cause {seen}: rtol={rtol:.0e} is below what {jnp.dtype(dtype)} resolves "
+            f"The tolerance is the likely cause {steps}: rtol={rtol:.0e} is below what {jnp.dtype(dtype)} resolves "
             f"({resolution:.0e}), so rounding errors are taken for solver errors. Loosen rtol and atol, or use float64."
         )
     if last < 0.02 * mean:
         return (
-            f"The steps shrink towards a point {seen}: the solution is likely to run off to infinity there. "
+            f"The steps shrink towards a point {steps}: the solution is likely to diverge there. "
             "End at a smaller s1, or bound the field (tanh)."
         )
     if stats.stiffness is not None and stats.stiffness > 1.5:
         return (
-            f"Stiffness is the likely cause {seen}: step times fastest rate is {float(stats.stiffness):.1f}, which is "
-            "the limit of stability and not of accuracy, so a looser tolerance would not help much. Use an implicit "
-            "method, Solver(diffrax.Kvaerno5(), rtol=1e-3, atol=1e-3), in float64 for tighter tolerances, "
-            "or make the field smoother (smaller weights)."
+            f"Stiffness is the likely cause {steps}: the step size times the spectral radius of ∂f/∂u is "
+            f"{float(stats.stiffness):.1f}, which is the limit of stability and not of accuracy, so a looser tolerance "
+            "would not help much. Use an implicit method, Solver(diffrax.Kvaerno5(), rtol=1e-3, atol=1e-3), in float64 "
+            "for tighter tolerances, or make the field smoother (smaller weights)."
         )
     needed = attempts + int((1 - reached) / max(mean, 1e-30))
     if needed <= 20 * attempts:
         return (
-            f"The limit is likely too small {seen}: the steps keep their size and about {needed} would do. "
+            f"The limit is likely too low {steps}: the step size is steady, and about {needed} steps would suffice. "
             f"Raise max_steps, or loosen rtol={rtol:.0e}."
         )
     return (
-        f"The tolerance is the likely cause {seen}: at this pace about {needed} steps are needed. "
+        f"The tolerance is the likely cause {steps}: at this step size about {needed} steps are needed. "
         f"Loosen rtol={rtol:.0e}, use a method of higher order (dopri8), or raise max_steps."
     )

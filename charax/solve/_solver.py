@@ -1,6 +1,6 @@
-"""How to integrate a field: method, tolerances, adjoint."""
+"""The solver: method, tolerances, adjoint."""
 
-from typing import Literal, get_args
+from typing import get_args
 
 import diffrax as dfx
 import equinox as eqx
@@ -12,14 +12,13 @@ from jaxtyping import Array, Float
 
 from charax.fields import AbstractField, Condition, Scalar
 from charax.solve._checks import check_arguments, is_concrete
-from charax.solve._diffrax import walk_with_diffrax
-from charax.solve._explicit.integrate import is_explicit, walk_explicitly
+from charax.solve._diffrax import integrate_with_diffrax
+from charax.solve._explicit.integrate import integrate_explicitly, is_explicit
 from charax.solve._methods import find_method, has_error_estimate
-from charax.solve._problem import Course, State, Walk, u_adjoint_norm, u_norm
+from charax.solve._names import Adjoint
+from charax.solve._problem import InitialValueProblem, SolverState, UnitIntervalField, u_adjoint_norm, u_norm
 from charax.solve._solution import Outcome, Solution
 from charax.solve._stiffness import stiffness
-
-Adjoint = Literal["checkpoint", "backsolve", "direct"]
 
 
 def _as_tolerance(value: Scalar | np.ndarray) -> Array | np.ndarray:
@@ -28,7 +27,7 @@ def _as_tolerance(value: Scalar | np.ndarray) -> Array | np.ndarray:
 
 
 class Solver(eqx.Module):
-    """A frozen description of how to integrate; pass it where a model is evaluated.
+    """How to integrate a field: an immutable object that is passed where a model is evaluated.
 
     ```python
     import jax.numpy as jnp
@@ -42,37 +41,39 @@ class Solver(eqx.Module):
     """
 
     method: str | dfx.AbstractSolver = "dopri5"
-    """euler, midpoint, heun, bosh3, tsit5, dopri5, dopri8, or any diffrax solver."""
+    """A name in `METHODS`, or any diffrax solver."""
     rtol: Array | np.ndarray = eqx.field(default=1e-5, converter=_as_tolerance)
+    """The relative tolerance of adaptive steps. Changing it does not recompile."""
     atol: Array | np.ndarray = eqx.field(default=1e-5, converter=_as_tolerance)
+    """The absolute tolerance of adaptive steps. Changing it does not recompile."""
     steps: int | None = eqx.field(default=None, static=True)
-    """Make this many equal steps instead of keeping to tolerances."""
+    """The number of fixed steps; `None` for adaptive steps."""
     adjoint: str = eqx.field(default="checkpoint", static=True)
-    """checkpoint: exact gradients of the steps made from a bounded number of kept states.
-    backsolve: the continuous adjoint solved backwards, constant memory, approximate.
-    direct: differentiation through the loop itself, in forward mode too. Faster than checkpoint for a few equal steps,
-    whose products it keeps; slower for adaptive ones."""
+    """How gradients are computed. `"checkpoint"`: exact gradients of the steps, from a bounded number of kept states.
+    `"backsolve"`: the continuous adjoint integrated backwards, constant memory, approximate. `"direct"`:
+    differentiation through the loop itself, in forward mode too; faster than `"checkpoint"` for a few fixed steps,
+    whose products it keeps, and slower for adaptive ones."""
     per_sample: bool = eqx.field(default=False, static=True)
-    """Give each sample its own steps instead of one step size for the whole batch."""
+    """Whether each sample has its own adaptive steps, instead of one step size for the whole batch."""
     max_steps: int = eqx.field(default=4096, static=True)
+    """The maximum number of adaptive steps."""
 
     def __check_init__(self):
         method = find_method(self.method)
         if self.adjoint not in get_args(Adjoint):
             raise ValueError(f"unknown adjoint {self.adjoint!r}; choose from {', '.join(get_args(Adjoint))}")
         if self.steps is not None and self.steps < 1:
-            raise ValueError(f"steps must be at least 1, got {self.steps}; leave it out to keep to tolerances instead")
+            raise ValueError(f"steps must be at least 1, got {self.steps}; leave it out for adaptive steps")
         if self.steps is None and not has_error_estimate(method):
             raise ValueError(
-                f"method={self.method!r} has no error estimate, so it cannot keep to a tolerance: give steps=…"
+                f"method={self.method!r} has no error estimate, so it cannot take adaptive steps: give steps=…"
             )
         if self.max_steps < 1:
             raise ValueError(f"max_steps must be at least 1, got {self.max_steps}")
         for name, value in (("rtol", self.rtol), ("atol", self.atol)):
             if is_concrete(value) and not (np.ndim(value) == 0 and np.asarray(value) > 0):
                 raise ValueError(
-                    f"{name} must be a number above 0, got {value}; no solver reaches an error of nothing. "
-                    "float32 can do about 1e-6, float64 about 1e-13"
+                    f"{name} must be a number above 0, got {value}. float32 can reach about 1e-6, float64 about 1e-13"
                 )
 
     def solve(
@@ -88,87 +89,98 @@ class Solver(eqx.Module):
         conditioned_on: Float[Array, "batch *state"] | None = None,
         with_characteristic: bool = False,
     ) -> Solution:
-        """Walk along `field` from `u0` at s0 to s1; s1 may lie before s0.
+        """Integrate a field from s0 to s1, which may lie before s0.
 
-        - `context` is handed to a field that reads it.
-        - `at` are points between s0 and s1 at which the course is wanted.
-        - `x0` is where the characteristic starts; the origin if left out.
-        - `conditioned_on` is what a field that reads u0 sees; the starting value if left out. Give the
-          original value when walking back.
-        - `with_characteristic` follows x(s) even if no part of the field reads it. It does not change
-          the steps.
+        Args:
+            field: The field.
+            u0: The initial state, at s0.
+            context: The context of a field that reads it.
+            s0: Where the integration starts.
+            s1: Where it ends.
+            at: Points between s0 and s1 at which the state is returned, in the direction of integration.
+            x0: The initial position on the characteristic; the origin if left out.
+            conditioned_on: What a field that reads u0 sees; `u0` if left out. Give the original state when integrating
+                backwards.
+            with_characteristic: Whether to integrate x(s) even if no part of the field reads it. The steps stay the
+                same.
 
-        Outside of `jit` a failed solve raises `SolveError`. Inside, `Solution.outcome` says how it went.
+        Returns:
+            The solution. Under `jit`, `Solution.outcome` holds whether it failed.
+
+        Raises:
+            ValueError: If an argument is not finite, has a wrong shape, or does not suit the field.
+            SolveError: If the solve fails outside of `jit`.
         """
         u0, x0, start, end, at = check_arguments(field, u0, x0, s0, s1, at, conditioned_on, context)
         z = Condition(
             u0=(u0 if conditioned_on is None else conditioned_on) if "u0" in field.reads else None,
             context=context if "context" in field.reads else None,
         )
-        follows_x = field.characteristic_dim > 0 and (with_characteristic or "x" in field.reads)
-        solution, stopped = _integrate(self, field, State(u0, x0 if follows_x else None), start, end, at, z)
+        integrates_x = field.characteristic_dim > 0 and (with_characteristic or "x" in field.reads)
+        y0 = SolverState(u0, x0 if integrates_x else None)
+        solution, last = _integrate(self, field, y0, start, end, at, z)
         if not is_concrete(solution.outcome):
             return solution
         if bool((solution.outcome == Outcome.OUT_OF_STEPS).any()):
-            ratio = stiffness(field, solution.stats, stopped, start, end, z)
+            ratio = stiffness(field, solution.stats, last, start, end, z)
             solution = eqx.tree_at(lambda it: it.stats.stiffness, solution, ratio, is_leaf=lambda it: it is None)
         return solution.check()
 
 
 @eqx.filter_jit
 def _integrate(
-    solver: Solver, field: AbstractField, start: State, s0: Array, s1: Array, at: Array | None, z: Condition
-) -> tuple[Solution, State]:
-    """The solution, and the state in which the solve stopped, which is the last one that was good if it failed."""
+    solver: Solver, field: AbstractField, y0: SolverState, s0: Array, s1: Array, at: Array | None, z: Condition
+) -> tuple[Solution, SolverState]:
+    """The solution, and the last accepted state, at which a failed solve stopped."""
     if not solver.per_sample:
-        return _integrate_together(solver, field, start, s0, s1, at, z)
+        return _integrate_jointly(solver, field, y0, s0, s1, at, z)
 
-    def one(start: State, z: Condition) -> tuple[Solution, State]:
-        start, z = jax.tree.map(lambda leaf: leaf[None], (start, z))
-        return _integrate_together(solver, field, start, s0, s1, at, z)
+    def integrate_sample(y0: SolverState, z: Condition) -> tuple[Solution, SolverState]:
+        y0, z = jax.tree.map(lambda leaf: leaf[None], (y0, z))
+        return _integrate_jointly(solver, field, y0, s0, s1, at, z)
 
-    solution, stopped = jax.vmap(one)(start, z)
+    solution, last = jax.vmap(integrate_sample)(y0, z)
     # From [batch, points, 1, …] and [batch, 1, …] to the layout of a joint solve.
-    along = lambda path: None if path is None else jnp.swapaxes(path[:, :, 0], 0, 1)
+    points_first = lambda path: None if path is None else jnp.swapaxes(path[:, :, 0], 0, 1)
     joint = Solution(
         u=solution.u[:, 0],
         x=None if solution.x is None else solution.x[:, 0],
         s=at,
-        trajectory=along(solution.trajectory),
-        characteristic=along(solution.characteristic),
+        trajectory=points_first(solution.trajectory),
+        characteristic=points_first(solution.characteristic),
         outcome=solution.outcome,
         stats=solution.stats,
     )
-    return joint, jax.tree.map(lambda leaf: leaf[:, 0], stopped)
+    return joint, jax.tree.map(lambda leaf: leaf[:, 0], last)
 
 
-def _integrate_together(
-    solver: Solver, field: AbstractField, start: State, s0: Array, s1: Array, at: Array | None, z: Condition
-) -> tuple[Solution, State]:
-    dtype = start.u.dtype
-    # A characteristic that nobody reads is followed without changing the steps.
-    joint = start.x is None or "x" in field.reads
-    task = Walk(
+def _integrate_jointly(
+    solver: Solver, field: AbstractField, y0: SolverState, s0: Array, s1: Array, at: Array | None, z: Condition
+) -> tuple[Solution, SolverState]:
+    dtype = y0.u.dtype
+    # A characteristic that the field does not read is integrated without changing the steps.
+    controls_steps = y0.x is None or "x" in field.reads
+    problem = InitialValueProblem(
         method=find_method(solver.method),
-        course=Course(field),
-        start=start,
-        arguments=(s0, s1, z),
+        vector_field=UnitIntervalField(field),
+        y0=y0,
+        args=(s0, s1, z),
         at=None if at is None else jnp.clip((at - s0) / (s1 - s0), 0, 1),
         rtol=jnp.asarray(solver.rtol, dtype),
         atol=jnp.asarray(solver.atol, dtype),
-        norms=(optx.rms_norm, dfx.adjoint_rms_seminorm) if joint else (u_norm, u_adjoint_norm),
+        norms=(optx.rms_norm, dfx.adjoint_rms_seminorm) if controls_steps else (u_norm, u_adjoint_norm),
         steps=solver.steps,
         max_steps=solver.max_steps if solver.steps is None else solver.steps,
         adjoint=solver.adjoint,
     )
-    ended = walk_explicitly(task) if is_explicit(task) else walk_with_diffrax(task)
+    result = integrate_explicitly(problem) if is_explicit(problem) else integrate_with_diffrax(problem)
     solution = Solution(
-        u=jnp.where(ended.outcome == Outcome.SUCCESS, ended.state.u, jnp.nan),
-        x=ended.state.x,
+        u=jnp.where(result.outcome == Outcome.SUCCESS, result.y1.u, jnp.nan),
+        x=result.y1.x,
         s=at,
-        trajectory=None if ended.path is None else ended.path.u,
-        characteristic=None if ended.path is None else ended.path.x,
-        outcome=ended.outcome,
-        stats=ended.stats,
+        trajectory=None if result.trajectory is None else result.trajectory.u,
+        characteristic=None if result.trajectory is None else result.trajectory.x,
+        outcome=result.outcome,
+        stats=result.stats,
     )
-    return solution, ended.state
+    return solution, result.y1

@@ -1,5 +1,7 @@
 """The solver against closed forms, scipy and a callback that counts."""
 
+from typing import get_args
+
 import diffrax as dfx
 import equinox as eqx
 import hypothesis
@@ -19,7 +21,7 @@ from charax.fields import (
     SeparateJacobian,
 )
 from charax.nn import mlp
-from charax.solve import METHODS, Outcome, Solver
+from charax.solve import METHODS, Outcome, Solver, SolverName
 
 ADAPTIVE = [name for name in METHODS if name != "euler"]
 ADJOINTS = ["checkpoint", "backsolve", "direct"]
@@ -299,3 +301,7 @@ def test_any_state_shape_keeps_its_shape_and_its_dtype(shape, batch, seed):
     assert solution.u.shape == u0.shape
     assert solution.u.dtype == u0.dtype
     np.testing.assert_allclose(solution.u, u0 * np.exp(-1), atol=5e-3)
+
+
+def test_the_names_of_configs_are_those_of_the_methods():
+    assert set(get_args(SolverName)) == set(METHODS)

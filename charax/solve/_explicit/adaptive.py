@@ -1,7 +1,7 @@
-"""As many Runge–Kutta steps as a tolerance asks for, and their exact gradient.
+"""Adaptive Runge–Kutta steps and their exact gradient.
 
-diffrax makes the same steps. Here the first slope of a rejected step is kept, and a gradient recomputes every accepted
-step once.
+The steps are those of diffrax. In addition the first stage of a rejected step is kept, and a gradient recomputes every
+accepted step once.
 """
 
 from typing import Any
@@ -14,133 +14,152 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from charax.solve._controller import RecordedController, StepRecord
-from charax.solve._explicit.checkpoints import Tape
-from charax.solve._explicit.tableau import Rate, Rule, advance
-from charax.solve._problem import State
+from charax.solve._explicit.checkpoints import StateCheckpoints
+from charax.solve._explicit.tableau import Tableau, VectorField, add_stages
+from charax.solve._problem import SolverState
 
 
-class Control(eqx.Module):
-    """What decides about the steps."""
+class StepControl(eqx.Module):
+    """The step size controller and its limits."""
 
     controller: RecordedController
     error_order: Any
     max_steps: int = eqx.field(static=True)
 
-    def first_step(self, rate: Rate, y: State, slope: State) -> Float[Array, ""]:
-        """As Hairer, Nørsett and Wanner estimate it (Solving ODEs I, II.4), with one evaluation."""
-        norm, dtype = self.controller.norm, y.u.dtype
-        scale = jax.tree.map(lambda y: self.controller.atol + self.controller.rtol * jnp.abs(y), y)
-        size = lambda tree: norm(jax.tree.map(jnp.divide, tree, scale))
-        state, speed = size(y), size(slope)
-        little = 0.01 * jnp.where((state > 1e-5) & (speed > 1e-5), state / speed, 1)
-        little = jnp.clip(little, 1e-6, 0.01).astype(dtype)
-        ahead = rate(little, advance(y, little, (1.0,), [slope]))
-        bend = size(jax.tree.map(jnp.subtract, ahead, slope)) / little
-        fastest = jnp.maximum(jnp.maximum(speed, bend), 1e-6)
-        step = jnp.minimum(100 * little, (0.01 / fastest) ** (1 / self.error_order))
-        return jnp.where(jnp.isfinite(step), jnp.clip(step, 1e-6, 1), little).astype(dtype)
+    def initial_step(self, vector_field: VectorField, y0: SolverState, f0: SolverState) -> Float[Array, ""]:
+        """The estimate of Hairer, Nørsett and Wanner (Solving ODEs I, II.4), with one evaluation."""
+        norm, dtype = self.controller.norm, y0.u.dtype
+        scale = jax.tree.map(lambda y: self.controller.atol + self.controller.rtol * jnp.abs(y), y0)
+        scaled_norm = lambda tree: norm(jax.tree.map(jnp.divide, tree, scale))
+        d0, d1 = scaled_norm(y0), scaled_norm(f0)
+        h0 = 0.01 * jnp.where((d0 > 1e-5) & (d1 > 1e-5), d0 / d1, 1)
+        h0 = jnp.clip(h0, 1e-6, 0.01).astype(dtype)
+        f1 = vector_field(h0, add_stages(y0, h0, (1.0,), [f0]))
+        d2 = scaled_norm(jax.tree.map(jnp.subtract, f1, f0)) / h0
+        largest = jnp.maximum(jnp.maximum(d1, d2), 1e-6)
+        step = jnp.minimum(100 * h0, (0.01 / largest) ** (1 / self.error_order))
+        return jnp.where(jnp.isfinite(step), jnp.clip(step, 1e-6, 1), h0).astype(dtype)
 
 
-class Progress(eqx.Module):
-    """How far an adaptive walk has come."""
+class LoopState(eqx.Module):
+    """The state of the loop over the steps."""
 
     t: Float[Array, ""]
-    aim: Float[Array, ""]
-    """Where the next step is to end."""
-    y: State
-    slope: State
-    control: Any
+    next_t: Float[Array, ""]
+    """Where the next step ends."""
+    y: SolverState
+    first_stage: SolverState
+    controller_state: Any
     failed: Bool[Array, ""]
     attempts: Int[Array, ""]
     accepted: Int[Array, ""]
 
     @property
     def record(self) -> StepRecord:
-        return self.control[-1]
+        return self.controller_state[-1]
 
 
-def pursue(rule: Rule, rate: Rate, y: State, control: Control) -> Progress:
-    """Steps as a tolerance asks for."""
-    t = jnp.zeros((), y.u.dtype)
-    # Whatever the rate closes over becomes part of it: the gradient must know.
-    rate = eqx.filter_closure_convert(rate, t, y)
-    progress = _pursue((rate, y), rule, control)
-    return eqx.tree_at(lambda it: it.y, jax.tree.map(lax.stop_gradient, progress), progress.y)
+def integrate_adaptive(tableau: Tableau, vector_field: VectorField, y0: SolverState, control: StepControl) -> LoopState:
+    """The loop state at t = 1, or where the integration failed. Only its y has a gradient."""
+    t0 = jnp.zeros((), y0.u.dtype)
+    # Whatever the vector field closes over becomes part of it: the gradient must know.
+    vector_field = eqx.filter_closure_convert(vector_field, t0, y0)
+    end = _integrate((vector_field, y0), tableau, control)
+    return eqx.tree_at(lambda it: it.y, jax.tree.map(lax.stop_gradient, end), end.y)
 
 
-def _run(rate: Rate, y: State, rule: Rule, control: Control, tape: Tape | None) -> tuple[Progress, Tape | None]:
-    zero, one = jnp.zeros((), y.u.dtype), jnp.ones((), y.u.dtype)
-    nothing = jnp.zeros((), int)
+def _loop(
+    vector_field: VectorField,
+    y0: SolverState,
+    tableau: Tableau,
+    control: StepControl,
+    checkpoints: StateCheckpoints | None,
+) -> tuple[LoopState, StateCheckpoints | None]:
+    t0, t1 = jnp.zeros((), y0.u.dtype), jnp.ones((), y0.u.dtype)
+    none = jnp.zeros((), int)
     controller = control.controller
-    slope = rate(zero, y)
-    first = control.first_step(rate, y, slope)
-    aim, state = controller.init(None, zero, one, y, first, None, rate, control.error_order)
-    start = Progress(zero, jnp.asarray(aim), y, slope, state, jnp.array(False), nothing, nothing)
+    f0 = vector_field(t0, y0)
+    dt0 = control.initial_step(vector_field, y0, f0)
+    next_t, controller_state = controller.init(None, t0, t1, y0, dt0, None, vector_field, control.error_order)
+    start = LoopState(t0, jnp.asarray(next_t), y0, f0, controller_state, jnp.array(False), none, none)
 
-    def goes_on(carry: tuple[Progress, Tape | None]) -> Array:
+    def unfinished(carry: tuple[LoopState, StateCheckpoints | None]) -> Array:
         now, _ = carry
         return (now.t < 1) & ~now.failed & (now.attempts < control.max_steps)
 
-    def attempt(carry: tuple[Progress, Tape | None]) -> tuple[Progress, Tape | None]:
-        now, tape = carry
-        h = now.aim - now.t
-        slope = now.slope if rule.first_is_last else rate(now.t, now.y)
-        end, error, last = rule.attempt(rate, now.t, h, now.y, slope)
-        keep, t, aim, _, state, result = controller.adapt_step_size(
-            now.t, now.aim, now.y, end, None, error, control.error_order, now.control
+    def attempt(
+        carry: tuple[LoopState, StateCheckpoints | None],
+    ) -> tuple[LoopState, StateCheckpoints | None]:
+        now, checkpoints = carry
+        h = now.next_t - now.t
+        first_stage = now.first_stage if tableau.fsal else vector_field(now.t, now.y)
+        y, error, last_stage = tableau.step_with_error(vector_field, now.t, h, now.y, first_stage)
+        keep, t, next_t, _, controller_state, result = controller.adapt_step_size(
+            now.t, now.next_t, now.y, y, None, error, control.error_order, now.controller_state
         )
-        t, aim = (jnp.where(time > 1 - _CLOSE[one.dtype.name], one, time) for time in (t, aim))
-        tape = None if tape is None else tape.write(now.accepted, now.y, now.t, h)
-        pick = lambda new, old: jax.tree.map(lambda new, old: jnp.where(keep, new, old), new, old)
-        ahead = Progress(
+        t, next_t = (jnp.where(time > 1 - _CLOSE_TO_END[t1.dtype.name], t1, time) for time in (t, next_t))
+        checkpoints = None if checkpoints is None else checkpoints.save(now.accepted, now.y, now.t, h)
+        select = lambda new, old: jax.tree.map(lambda new, old: jnp.where(keep, new, old), new, old)
+        after = LoopState(
             t=t,
-            aim=aim,
-            y=pick(end, now.y),
-            slope=pick(last, now.slope),
-            control=state,
+            next_t=next_t,
+            y=select(y, now.y),
+            first_stage=select(last_stage, now.first_stage),
+            controller_state=controller_state,
             failed=result != dfx.RESULTS.successful,
             attempts=now.attempts + 1,
             accepted=now.accepted + keep,
         )
-        return ahead, tape
+        return after, checkpoints
 
-    return lax.while_loop(goes_on, attempt, (start, tape))
+    return lax.while_loop(unfinished, attempt, (start, checkpoints))
 
 
-_CLOSE = {"float64": 1e-10, "float32": 1e-6, "float16": 1e-3, "bfloat16": 1e-2}
-"""A step that would end this close to the end ends there."""
+_CLOSE_TO_END = {"float64": 1e-10, "float32": 1e-6, "float16": 1e-3, "bfloat16": 1e-2}
+"""A step that would end this close to t = 1 ends there."""
 
 
 @eqx.filter_custom_vjp
-def _pursue(moving: tuple[Rate, State], rule: Rule, control: Control) -> Progress:
-    return _run(*moving, rule, control, None)[0]
+def _integrate(differentiable: tuple[VectorField, SolverState], tableau: Tableau, control: StepControl) -> LoopState:
+    return _loop(*differentiable, tableau, control, None)[0]
 
 
-@_pursue.def_fwd
-def _pursue_forward(perturbed, moving: tuple[Rate, State], rule: Rule, control: Control) -> tuple[Progress, Tape]:
+@_integrate.def_fwd
+def _integrate_forward(
+    perturbed, differentiable: tuple[VectorField, SolverState], tableau: Tableau, control: StepControl
+) -> tuple[LoopState, StateCheckpoints]:
     del perturbed
-    progress, tape = _run(*moving, rule, control, Tape.blank(moving[1], control.max_steps))
-    assert tape is not None
-    return progress, tape.end(progress.accepted)
+    checkpoints = StateCheckpoints.allocate(differentiable[1], control.max_steps)
+    end, checkpoints = _loop(*differentiable, tableau, control, checkpoints)
+    assert checkpoints is not None
+    return end, checkpoints.finish(end.accepted)
 
 
-@_pursue.def_bwd
-def _pursue_backward(tape: Tape, gradient: Progress, perturbed, moving: tuple[Rate, State], rule: Rule, control):
+@_integrate.def_bwd
+def _integrate_reverse(
+    checkpoints: StateCheckpoints,
+    cotangent: LoopState,
+    perturbed,
+    differentiable: tuple[VectorField, SolverState],
+    tableau: Tableau,
+    control,
+):
     del control
-    rate, start = moving
-    moved, still = eqx.partition(rate, perturbed[0])
+    vector_field, y0 = differentiable
+    parameters, static = eqx.partition(vector_field, perturbed[0])
 
-    def step(moved: Rate, y: State, t: Array, h: Array) -> State:
-        return rule.step(eqx.combine(moved, still), t, h, y)
+    def step(parameters: VectorField, y: SolverState, t: Array, h: Array) -> SolverState:
+        return tableau.step(eqx.combine(parameters, static), t, h, y)
 
-    end = jax.tree.map(lambda y, known: jnp.zeros_like(y) if known is None else known, start, gradient.y)
-
-    def pull(carry: tuple[State, Rate], y: State, t: Array, h: Array) -> tuple[State, Rate]:
+    def pullback(
+        carry: tuple[SolverState, VectorField], y: SolverState, t: Array, h: Array
+    ) -> tuple[SolverState, VectorField]:
         after, total = carry
-        _, back = jax.vjp(lambda moved, y: step(moved, y, t, h), moved, y)
-        more, before = back(after)
-        return before, jax.tree.map(jnp.add, total, more)
+        _, vjp = jax.vjp(lambda parameters, y: step(parameters, y, t, h), parameters, y)
+        gradient, before = vjp(after)
+        return before, jax.tree.map(jnp.add, total, gradient)
 
-    nothing = jax.tree.map(jnp.zeros_like, moved)
-    before, total = tape.unwind(lambda y, t, h: step(moved, y, t, h), pull, (end, nothing))
-    return total, before
+    end = jax.tree.map(lambda y, known: jnp.zeros_like(y) if known is None else known, y0, cotangent.y)
+    zeros = jax.tree.map(jnp.zeros_like, parameters)
+    start, total = checkpoints.reverse(lambda y, t, h: step(parameters, y, t, h), pullback, (end, zeros))
+    return total, start

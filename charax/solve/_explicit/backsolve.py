@@ -1,4 +1,4 @@
-"""Equal steps whose gradient is the continuous adjoint: solved back in as many steps, with a constant memory."""
+"""Fixed steps whose gradient is the continuous adjoint: as many steps backwards, in constant memory."""
 
 from typing import NamedTuple
 
@@ -7,47 +7,57 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from charax.solve._explicit.tableau import Rate, Rule, march
-from charax.solve._problem import State
+from charax.solve._explicit.fixed import integrate_fixed
+from charax.solve._explicit.tableau import Tableau, VectorField
+from charax.solve._problem import SolverState
 
 
 class _Augmented(NamedTuple):
-    """What is solved back: the state, the loss's gradient with respect to it, and to everything else so far."""
+    """What is integrated backwards: the state, its adjoint, and the gradient of the parameters so far."""
 
-    y: State
-    gradient: State
-    total: PyTree[Float[Array, "..."]]
+    y: SolverState
+    adjoint: SolverState
+    gradient: PyTree[Float[Array, "..."]]
 
 
-def march_and_return(rule: Rule, rate: Rate, y: State, steps: int) -> State:
-    """`march`; a gradient walks the same way back with the adjoint beside the state."""
-    # Whatever the rate closes over becomes part of it: the gradient must know.
-    rate = eqx.filter_closure_convert(rate, jnp.zeros((), y.u.dtype), y)
-    return _march((rate, y), rule, steps)
+def integrate_fixed_backsolve(tableau: Tableau, vector_field: VectorField, y0: SolverState, steps: int) -> SolverState:
+    """`integrate_fixed`, with a gradient that integrates state and adjoint backwards."""
+    # Whatever the vector field closes over becomes part of it: the gradient must know.
+    vector_field = eqx.filter_closure_convert(vector_field, jnp.zeros((), y0.u.dtype), y0)
+    return _integrate((vector_field, y0), tableau, steps)
 
 
 @eqx.filter_custom_vjp
-def _march(moving: tuple[Rate, State], rule: Rule, steps: int) -> State:
-    return march(rule, *moving, steps, recompute=True)
+def _integrate(differentiable: tuple[VectorField, SolverState], tableau: Tableau, steps: int) -> SolverState:
+    return integrate_fixed(tableau, *differentiable, steps, recompute=True)
 
 
-@_march.def_fwd
-def _march_forward(perturbed, moving: tuple[Rate, State], rule: Rule, steps: int) -> tuple[State, State]:
+@_integrate.def_fwd
+def _integrate_forward(
+    perturbed, differentiable: tuple[VectorField, SolverState], tableau: Tableau, steps: int
+) -> tuple[SolverState, SolverState]:
     del perturbed
-    end = march(rule, *moving, steps, recompute=True)
-    return end, end
+    y1 = integrate_fixed(tableau, *differentiable, steps, recompute=True)
+    return y1, y1
 
 
-@_march.def_bwd
-def _march_backward(end: State, gradient: State, perturbed, moving: tuple[Rate, State], rule: Rule, steps: int):
-    moved, still = eqx.partition(moving[0], perturbed[0])
-    gradient = jax.tree.map(lambda y, known: jnp.zeros_like(y) if known is None else known, end, gradient)
+@_integrate.def_bwd
+def _integrate_reverse(
+    y1: SolverState,
+    cotangent: SolverState,
+    perturbed,
+    differentiable: tuple[VectorField, SolverState],
+    tableau: Tableau,
+    steps: int,
+):
+    parameters, static = eqx.partition(differentiable[0], perturbed[0])
+    adjoint = jax.tree.map(lambda y, known: jnp.zeros_like(y) if known is None else known, y1, cotangent)
 
-    def back(t: Float[Array, ""], now: _Augmented) -> _Augmented:
-        slope, pull = jax.vjp(lambda moved, y: eqx.combine(moved, still)(1 - t, y), moved, now.y)
-        total, before = pull(now.gradient)
-        return _Augmented(jax.tree.map(jnp.negative, slope), before, total)
+    def backwards(t: Float[Array, ""], now: _Augmented) -> _Augmented:
+        dy, vjp = jax.vjp(lambda parameters, y: eqx.combine(parameters, static)(1 - t, y), parameters, now.y)
+        gradient, adjoint = vjp(now.adjoint)
+        return _Augmented(jax.tree.map(jnp.negative, dy), adjoint, gradient)
 
-    nothing = jax.tree.map(jnp.zeros_like, moved)
-    start = march(rule, back, _Augmented(end, gradient, nothing), steps, recompute=True)
-    return start.total, start.gradient
+    zeros = jax.tree.map(jnp.zeros_like, parameters)
+    start = integrate_fixed(tableau, backwards, _Augmented(y1, adjoint, zeros), steps, recompute=True)
+    return start.gradient, start.adjoint

@@ -1,4 +1,4 @@
-"""The states between the steps of a walk, for going back over them."""
+"""Checkpoints of the states between the steps, for the reverse pass over them."""
 
 import math
 from collections.abc import Callable
@@ -12,74 +12,82 @@ from jaxtyping import Array, Float, Int, PyTree
 
 Carry = TypeVar("Carry")
 
-_KEPT = 32
+_MAX_STATES = 32
 
 
-class Tape(eqx.Module):
-    """Every step's time and length, and the state before every `stride`-th step.
+class StateCheckpoints(eqx.Module):
+    """The time and size of every step, and the state before every `stride`-th step.
 
-    It begins with every state; when it is full every other one is given up and the stride doubles. What lies between
-    two kept states is walked again on the way back, so that no step is recomputed more than once for that.
+    At first every state is kept; when the checkpoints are full, every other one is dropped and the stride doubles. The
+    reverse pass recomputes the states between two checkpoints, so that every step is recomputed once at most.
     """
 
-    kept: PyTree[Float[Array, "places ..."]]
-    """One place more than is used, for what is not to be kept."""
-    place: Int[Array, "kept"]
-    """Where in `kept` the n-th kept state is."""
+    states: PyTree[Float[Array, "slots ..."]]
+    """One slot more than `slot` refers to, for states that are not kept."""
+    slot: Int[Array, "kept"]
+    """The slot of the n-th kept state."""
     stride: Int[Array, ""]
-    times: Float[Array, "steps"]
-    lengths: Float[Array, "steps"]
-    written: Int[Array, ""]
+    times: Float[Array, "max_steps"]
+    step_sizes: Float[Array, "max_steps"]
+    num_steps: Int[Array, ""]
 
     @classmethod
-    def blank(cls, y: PyTree[Float[Array, "..."]], max_steps: int) -> "Tape":
-        """A tape for a walk of so many steps at most."""
-        some = min(_KEPT, max_steps + max_steps % 2)
+    def allocate(cls, y: PyTree[Float[Array, "..."]], max_steps: int) -> "StateCheckpoints":
+        """Empty checkpoints for a solve of up to `max_steps` steps."""
+        kept = min(_MAX_STATES, max_steps + max_steps % 2)
         times = jnp.zeros(max_steps, jax.tree.leaves(y)[0].dtype)
-        kept = jax.tree.map(lambda leaf: jnp.zeros((some + 1, *leaf.shape), leaf.dtype), y)
-        return cls(kept, jnp.arange(some), jnp.array(1), times, times, jnp.array(0))
+        states = jax.tree.map(lambda leaf: jnp.zeros((kept + 1, *leaf.shape), leaf.dtype), y)
+        return cls(states, jnp.arange(kept), jnp.array(1), times, times, jnp.array(0))
 
-    def write(self, number: Int[Array, ""], y: PyTree, t: Float[Array, ""], h: Float[Array, ""]) -> "Tape":
-        """Note the state before a step. A step that is tried again is noted again."""
-        some = self.place.shape[0]
-        full = number >= some * self.stride
+    def save(self, number: Int[Array, ""], y: PyTree, t: Float[Array, ""], h: Float[Array, ""]) -> "StateCheckpoints":
+        """Save the state before a step. A second attempt at the same step overwrites the first."""
+        kept = self.slot.shape[0]
+        full = number >= kept * self.stride
         stride = jnp.where(full, 2 * self.stride, self.stride)
-        place = jnp.where(full, jnp.concatenate([self.place[::2], self.place[1::2]]), self.place)
-        here = jnp.where(number % stride == 0, place[number // stride], some)
-        kept = jax.tree.map(lambda kept, leaf: kept.at[here].set(leaf), self.kept, y)
-        return Tape(kept, place, stride, self.times.at[number].set(t), self.lengths.at[number].set(h), self.written)
+        slot = jnp.where(full, jnp.concatenate([self.slot[::2], self.slot[1::2]]), self.slot)
+        index = jnp.where(number % stride == 0, slot[number // stride], kept)
+        return StateCheckpoints(
+            states=jax.tree.map(lambda states, leaf: states.at[index].set(leaf), self.states, y),
+            slot=slot,
+            stride=stride,
+            times=self.times.at[number].set(t),
+            step_sizes=self.step_sizes.at[number].set(h),
+            num_steps=self.num_steps,
+        )
 
-    def end(self, written: Int[Array, ""]) -> "Tape":
-        """The tape of a walk that has ended after so many steps."""
-        return eqx.tree_at(lambda it: it.written, self, written)
+    def finish(self, num_steps: Int[Array, ""]) -> "StateCheckpoints":
+        """The checkpoints of a solve that made `num_steps` steps."""
+        return eqx.tree_at(lambda it: it.num_steps, self, num_steps)
 
-    def unwind(self, step: Callable[[PyTree, Array, Array], PyTree], pull: Callable[..., Carry], carry: Carry) -> Carry:
-        """`carry = pull(carry, y, t, h)` for all steps, the last one first."""
-        one = lambda number, y, carry: pull(carry, y, self.times[number], self.lengths[number])
-        load = lambda number: jax.tree.map(lambda kept: kept[self.place[number // self.stride]], self.kept)
+    def reverse(
+        self, step: Callable[[PyTree, Array, Array], PyTree], pullback: Callable[..., Carry], carry: Carry
+    ) -> Carry:
+        """`carry = pullback(carry, y, t, h)` for all steps, the last one first; `step(y, t, h)` recomputes states."""
+        visit = lambda number, y, carry: pullback(carry, y, self.times[number], self.step_sizes[number])
+        load = lambda number: jax.tree.map(lambda states: states[self.slot[number // self.stride]], self.states)
 
-        def every(carry: Carry) -> Carry:
-            back = lambda i, carry: one(self.written - 1 - i, load(self.written - 1 - i), carry)
-            return lax.fori_loop(0, self.written, back, carry)
+        def over_kept(carry: Carry) -> Carry:
+            back = lambda i, carry: visit(self.num_steps - 1 - i, load(self.num_steps - 1 - i), carry)
+            return lax.fori_loop(0, self.num_steps, back, carry)
 
-        def some(carry: Carry) -> Carry:
-            longest = 1 << math.ceil(math.log2(max(self.times.shape[0] / self.place.shape[0], 1)))
-            blank = jax.tree.map(lambda kept: jnp.zeros((longest, *kept.shape[1:]), kept.dtype), self.kept)
+        def over_segments(carry: Carry) -> Carry:
+            longest = 1 << math.ceil(math.log2(max(self.times.shape[0] / self.slot.shape[0], 1)))
+            buffer = jax.tree.map(lambda states: jnp.zeros((longest, *states.shape[1:]), states.dtype), self.states)
 
-            def part(i: Array, carry: Carry) -> Carry:
-                first = ((self.written - 1) // self.stride - i) * self.stride
-                length = jnp.minimum(self.stride, self.written - first)
+            def segment(i: Array, carry: Carry) -> Carry:
+                first = ((self.num_steps - 1) // self.stride - i) * self.stride
+                length = jnp.minimum(self.stride, self.num_steps - first)
 
-                def again(j: Array, on: tuple[PyTree, PyTree]) -> tuple[PyTree, PyTree]:
-                    y, between = on
-                    between = jax.tree.map(lambda walked, leaf: walked.at[j].set(leaf), between, y)
-                    return step(y, self.times[first + j], self.lengths[first + j]), between
+                def recompute(j: Array, now: tuple[PyTree, PyTree]) -> tuple[PyTree, PyTree]:
+                    y, states = now
+                    states = jax.tree.map(lambda states, leaf: states.at[j].set(leaf), states, y)
+                    return step(y, self.times[first + j], self.step_sizes[first + j]), states
 
-                _, between = lax.fori_loop(0, length, again, (load(first), blank))
-                state = lambda j: jax.tree.map(lambda walked: walked[j], between)
-                back = lambda j, carry: one(first + length - 1 - j, state(length - 1 - j), carry)
+                _, states = lax.fori_loop(0, length, recompute, (load(first), buffer))
+                state = lambda j: jax.tree.map(lambda states: states[j], states)
+                back = lambda j, carry: visit(first + length - 1 - j, state(length - 1 - j), carry)
                 return lax.fori_loop(0, length, back, carry)
 
-            return lax.fori_loop(0, -(-self.written // self.stride), part, carry)
+            return lax.fori_loop(0, -(-self.num_steps // self.stride), segment, carry)
 
-        return lax.cond(self.stride == 1, every, some, carry)
+        return lax.cond(self.stride == 1, over_kept, over_segments, carry)

@@ -1,73 +1,82 @@
-"""Walks by explicit Runge–Kutta steps: equal ones, or as a tolerance asks for."""
+"""Integration by explicit Runge–Kutta steps, fixed or adaptive."""
 
 import diffrax as dfx
 import jax.numpy as jnp
 
 from charax.solve._controller import RecordedController
-from charax.solve._explicit.adaptive import Control, pursue
-from charax.solve._explicit.backsolve import march_and_return
-from charax.solve._explicit.tableau import Rule, march
-from charax.solve._problem import Ended, Walk
+from charax.solve._explicit.adaptive import StepControl, integrate_adaptive
+from charax.solve._explicit.backsolve import integrate_fixed_backsolve
+from charax.solve._explicit.fixed import integrate_fixed
+from charax.solve._explicit.tableau import Tableau
+from charax.solve._problem import InitialValueProblem, IntegrationResult
 from charax.solve._solution import Outcome, Stats
 
-_FEW = 32
-"""Equal steps whose states are all kept; diffrax keeps the logarithm of more of them."""
+_MAX_FIXED_STEPS = 32
+"""The states between this many fixed steps are all kept; for more of them diffrax keeps a logarithmic number."""
 
 
-def is_explicit(task: Walk) -> bool:
-    """Whether `walk_explicitly` can do it."""
-    if Rule.of(task.method) is None or task.at is not None:
+def is_explicit(problem: InitialValueProblem) -> bool:
+    """Whether `integrate_explicitly` can solve it."""
+    if Tableau.of(problem.method) is None or problem.at is not None:
         return False
-    if task.steps is None:
-        return task.adjoint == "checkpoint"
-    return task.adjoint != "checkpoint" or task.steps <= _FEW
+    if problem.steps is None:
+        return problem.adjoint == "checkpoint"
+    return problem.adjoint != "checkpoint" or problem.steps <= _MAX_FIXED_STEPS
 
 
-def walk_explicitly(task: Walk) -> Ended:
-    """Where the walk ends and what happened on the way."""
-    rule = Rule.of(task.method)
-    assert rule is not None
-    rate = lambda t, y: task.course(t, y, task.arguments)
-    if task.steps is not None:
-        if task.adjoint == "backsolve":
-            end = march_and_return(rule, rate, task.start, task.steps)
-        else:
-            recompute = task.adjoint == "checkpoint" and task.steps > 2
-            end = march(rule, rate, task.start, task.steps, recompute=recompute)
-        outcome = jnp.where(jnp.isfinite(end.u).all(), Outcome.SUCCESS, Outcome.NOT_FINITE)
-        length = jnp.asarray(1 / task.steps, task.rtol.dtype)
-        made = jnp.asarray(task.steps)
-        stats = Stats(
-            nfe=rule.evaluations * made,
-            accepted=made,
-            rejected=jnp.zeros_like(made),
-            reached=jnp.ones_like(length),
-            last_step=length,
-            smallest_step=length,
-            rtol=task.rtol,
-            stiffness=None,
-            max_steps=task.max_steps,
-        )
-        return Ended(end, None, outcome, stats)
-    controller = RecordedController(dfx.PIDController(task.rtol, task.atol, norm=task.norms[0]))
-    order = task.method.error_order(dfx.ODETerm(task.course))
-    progress = pursue(rule, rate, task.start, Control(controller, order, task.max_steps))
+def integrate_explicitly(problem: InitialValueProblem) -> IntegrationResult:
+    """Integrate from t = 0 to 1."""
+    tableau = Tableau.of(problem.method)
+    assert tableau is not None
+    if problem.steps is None:
+        return _with_adaptive_steps(problem, tableau)
+    return _with_fixed_steps(problem, tableau, problem.steps)
+
+
+def _with_fixed_steps(problem: InitialValueProblem, tableau: Tableau, steps: int) -> IntegrationResult:
+    vector_field = lambda t, y: problem.vector_field(t, y, problem.args)
+    if problem.adjoint == "backsolve":
+        y1 = integrate_fixed_backsolve(tableau, vector_field, problem.y0, steps)
+    else:
+        recompute = problem.adjoint == "checkpoint" and steps > 2
+        y1 = integrate_fixed(tableau, vector_field, problem.y0, steps, recompute=recompute)
+    step_size = jnp.asarray(1 / steps, problem.rtol.dtype)
+    accepted = jnp.asarray(steps)
+    stats = Stats(
+        nfe=tableau.evaluations * accepted,
+        accepted=accepted,
+        rejected=jnp.zeros_like(accepted),
+        reached=jnp.ones_like(step_size),
+        last_step=step_size,
+        smallest_step=step_size,
+        rtol=problem.rtol,
+        stiffness=None,
+        max_steps=problem.max_steps,
+    )
+    outcome = jnp.where(jnp.isfinite(y1.u).all(), Outcome.SUCCESS, Outcome.NOT_FINITE)
+    return IntegrationResult(y1, None, outcome, stats)
+
+
+def _with_adaptive_steps(problem: InitialValueProblem, tableau: Tableau) -> IntegrationResult:
+    vector_field = lambda t, y: problem.vector_field(t, y, problem.args)
+    controller = RecordedController(dfx.PIDController(problem.rtol, problem.atol, norm=problem.norms[0]))
+    error_order = problem.method.error_order(dfx.ODETerm(problem.vector_field))
+    end = integrate_adaptive(tableau, vector_field, problem.y0, StepControl(controller, error_order, problem.max_steps))
     codes = [
-        (progress.failed, Outcome.STEP_VANISHED),
-        (progress.t < 1, Outcome.OUT_OF_STEPS),
-        (~jnp.isfinite(progress.y.u).all(), Outcome.NOT_FINITE),
+        (end.failed, Outcome.STEP_VANISHED),
+        (end.t < 1, Outcome.OUT_OF_STEPS),
+        (~jnp.isfinite(end.y.u).all(), Outcome.NOT_FINITE),
     ]
     outcome = jnp.select([when for when, _ in codes], [int(code) for _, code in codes], int(Outcome.SUCCESS))
-    # Two evaluations find the first step.
     stats = Stats(
-        nfe=2 + rule.evaluations * progress.attempts,
-        accepted=progress.accepted,
-        rejected=progress.attempts - progress.accepted,
-        reached=progress.t,
-        last_step=progress.record.last_step,
-        smallest_step=progress.record.smallest_step,
-        rtol=task.rtol,
+        nfe=2 + tableau.evaluations * end.attempts,  # two for the size of the first step
+        accepted=end.accepted,
+        rejected=end.attempts - end.accepted,
+        reached=end.t,
+        last_step=end.record.last_step,
+        smallest_step=end.record.smallest_step,
+        rtol=problem.rtol,
         stiffness=None,
-        max_steps=task.max_steps,
+        max_steps=problem.max_steps,
     )
-    return Ended(progress.y, None, outcome, stats)
+    return IntegrationResult(end.y, None, outcome, stats)

@@ -6,32 +6,30 @@ from typing import NamedTuple, TypeVar
 import diffrax as dfx
 import jax
 import jax.numpy as jnp
-from jax import lax
 from jaxtyping import Array, Float
 
-from charax.nn._convolution import is_product
-from charax.solve._problem import State
+from charax.solve._problem import SolverState
 
-Rate = Callable[[Float[Array, ""], State], State]
-"""dy/dt over the fraction t of the way."""
+VectorField = Callable[[Float[Array, ""], SolverState], SolverState]
+"""dy/dt as a function of (t, y), for t in [0, 1]."""
 
 Y = TypeVar("Y")
-"""A state, or a state and what is solved beside it."""
+"""A `SolverState`, or one augmented by its adjoint."""
 
 
-class Rule(NamedTuple):
+class Tableau(NamedTuple):
     """A Butcher tableau in Python's numbers."""
 
-    lower: tuple[tuple[float, ...], ...]
-    nodes: tuple[float, ...]
-    weights: tuple[float, ...]
-    errors: tuple[float, ...]
-    first_is_last: bool
-    """The last slope is the first one of the next step, and not part of this one."""
+    a: tuple[tuple[float, ...], ...]
+    c: tuple[float, ...]
+    b: tuple[float, ...]
+    b_error: tuple[float, ...]
+    fsal: bool
+    """First same as last: the last stage is the first one of the next step, and has no weight in this one."""
 
     @classmethod
-    def of(cls, method: dfx.AbstractSolver) -> "Rule | None":
-        """The tableau of a method, if it is one of these."""
+    def of(cls, method: dfx.AbstractSolver) -> "Tableau | None":
+        """The tableau of an explicit Runge–Kutta method; `None` for any other method."""
         if isinstance(method, dfx.Euler):
             return cls((), (), (1.0,), (0.0,), False)
         if not (isinstance(method, dfx.AbstractERK) and isinstance(method.tableau, dfx.ButcherTableau)):
@@ -43,48 +41,35 @@ class Rule(NamedTuple):
 
     @property
     def evaluations(self) -> int:
-        """How many slopes a step needs beside those it shares with the next one."""
-        return len(self.weights) - self.first_is_last
+        """Evaluations of the vector field per step; a stage shared with the next step counts once."""
+        return len(self.b) - self.fsal
 
-    def slopes(self, rate: Callable[[Array, Y], Y], t: Array, h: Array, y: Y, first: Y) -> list[Y]:
-        """All slopes of a step but the shared last one."""
-        slopes = [first]
-        for node, row in zip(self.nodes[: self.evaluations - 1], self.lower, strict=False):
-            slopes.append(rate(t + node * h, advance(y, h, row, slopes)))
-        return slopes
+    def stages(self, vector_field: Callable[[Array, Y], Y], t: Array, h: Array, y: Y, first: Y) -> list[Y]:
+        """All stages of a step except the shared last one."""
+        stages = [first]
+        for node, row in zip(self.c[: self.evaluations - 1], self.a, strict=False):
+            stages.append(vector_field(t + node * h, add_stages(y, h, row, stages)))
+        return stages
 
-    def step(self, rate: Callable[[Array, Y], Y], t: Array, h: Array, y: Y) -> Y:
-        """Where a step leads."""
-        return advance(y, h, self.weights, self.slopes(rate, t, h, y, rate(t, y)))
+    def step(self, vector_field: Callable[[Array, Y], Y], t: Array, h: Array, y: Y) -> Y:
+        """y(t + h)."""
+        return add_stages(y, h, self.b, self.stages(vector_field, t, h, y, vector_field(t, y)))
 
-    def attempt(self, rate: Rate, t: Array, h: Array, y: State, first: State) -> tuple[State, State, State]:
-        """Where a step leads, its error, and its last slope."""
-        slopes = self.slopes(rate, t, h, y, first)
-        end = advance(y, h, self.weights, slopes)
-        if self.first_is_last:
-            slopes.append(rate(t + h, end))
-        error = advance(jax.tree.map(jnp.zeros_like, y), h, self.errors, slopes)
-        return end, error, slopes[-1]
+    def step_with_error(
+        self, vector_field: VectorField, t: Array, h: Array, y: SolverState, first: SolverState
+    ) -> tuple[SolverState, SolverState, SolverState]:
+        """y(t + h), its error estimate, and the last stage."""
+        stages = self.stages(vector_field, t, h, y, first)
+        end = add_stages(y, h, self.b, stages)
+        if self.fsal:
+            stages.append(vector_field(t + h, end))
+        error = add_stages(jax.tree.map(jnp.zeros_like, y), h, self.b_error, stages)
+        return end, error, stages[-1]
 
 
-def advance(y: Y, h: Array, weights: tuple[float, ...], slopes: list[Y]) -> Y:
-    """y + h·Σ weight·slope, without the terms whose weight is 0."""
-    used = [(weight, slope) for weight, slope in zip(weights, slopes, strict=False) if weight]
+def add_stages(y: Y, h: Array, weights: tuple[float, ...], stages: list[Y]) -> Y:
+    """y + h·Σ weight·stage, without the terms whose weight is 0."""
+    used = [(weight, stage) for weight, stage in zip(weights, stages, strict=False) if weight]
     numbers = [weight for weight, _ in used]
-    move = lambda y, *slopes: y + h * sum(number * slope for number, slope in zip(numbers, slopes, strict=True))
-    return jax.tree.map(move, y, *(slope for _, slope in used))
-
-
-def march(rule: Rule, rate: Callable[[Float[Array, ""], Y], Y], y: Y, steps: int, *, recompute: bool) -> Y:
-    """Equal steps; their gradient keeps the results of all products, or only the states between the steps.
-
-    What lies between two products (sums, norms, activations) is always computed again: a loop copies whatever is kept
-    into an array of all steps, which takes longer.
-    """
-    dtype = jax.tree.leaves(y)[0].dtype
-    h = jnp.asarray(1 / steps, dtype)
-    if steps == 1:
-        return rule.step(rate, jnp.zeros((), dtype), h, y)
-    step = lambda y, number: (rule.step(rate, number.astype(dtype) * h, h, y), None)
-    policy = None if recompute else is_product
-    return lax.scan(jax.checkpoint(step, prevent_cse=False, policy=policy), y, jnp.arange(steps))[0]
+    add = lambda y, *stages: y + h * sum(number * stage for number, stage in zip(numbers, stages, strict=True))
+    return jax.tree.map(add, y, *(stage for _, stage in used))

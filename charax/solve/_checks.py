@@ -37,6 +37,16 @@ def check_arguments(
         raise ValueError('this field reads "context": pass context=… to the solve')
     if conditioned_on is not None and conditioned_on.shape != u0.shape:
         raise ValueError(f"conditioned_on must have the shape of u0, {u0.shape}, got {conditioned_on.shape}")
+    if context is not None and "context" not in field.reads:
+        raise ValueError(
+            "context was given, but no part of this field reads it: build its velocity, or the plain field, with "
+            '"context" in reads, or leave context out'
+        )
+    if conditioned_on is not None and "u0" not in field.reads:
+        raise ValueError(
+            "conditioned_on was given, but no part of this field reads u0: build its velocity, or the plain field, "
+            'with "u0" in reads, or leave conditioned_on out'
+        )
     k = field.characteristic_dim
     if k:
         x0 = jnp.zeros((u0.shape[0], k), u0.dtype) if x0 is None else x0

@@ -94,13 +94,13 @@ class Solver(eqx.Module):
         Args:
             field: The field.
             u0: The initial state, at s0.
-            context: The context of a field that reads it.
+            context: What a field that reads a context sees, one row per sample. Only such a field takes one.
             s0: Where the integration starts.
             s1: Where it ends.
             at: Points between s0 and s1 at which the state is returned, in the direction of integration.
             x0: The initial position on the characteristic; the origin if left out.
             conditioned_on: What a field that reads u0 sees; `u0` if left out. Give the original state when integrating
-                backwards.
+                backwards. Only a field that reads u0 takes one.
             with_characteristic: Whether to integrate x(s) even if no part of the field reads it. The steps stay the
                 same.
 
@@ -114,7 +114,7 @@ class Solver(eqx.Module):
         u0, x0, start, end, at = check_arguments(field, u0, x0, s0, s1, at, conditioned_on, context)
         z = Condition(
             u0=(u0 if conditioned_on is None else conditioned_on) if "u0" in field.reads else None,
-            context=context if "context" in field.reads else None,
+            context=context,
         )
         integrates_x = field.characteristic_dim > 0 and (with_characteristic or "x" in field.reads)
         y0 = SolverState(u0, x0 if integrates_x else None)

@@ -43,6 +43,8 @@ def test_settings(settings, message):
         (U0, {"at": jnp.zeros(0)}, "at is empty"),
         (U0, {"x0": jnp.zeros((3, 1))}, "no characteristic"),
         (U0, {"context": jnp.full((3, 1), jnp.inf)}, "context is not finite in sample 0"),
+        (U0, {"context": jnp.ones((3, 1))}, 'no part of this field reads it.*"context" in reads.*or leave context out'),
+        (U0, {"conditioned_on": U0}, 'no part of this field reads u0.*"u0" in reads.*or leave conditioned_on out'),
     ],
 )
 def test_arguments(u0, arguments, message):

@@ -8,7 +8,7 @@ import pytest
 
 from charax.fields import NetworkVelocity
 from charax.models import METHOD_NAMES, Identity, InputLayer, NeuralODE, PositionVelocity, ZeroAugment, parse_method
-from charax.models._methods import assemble
+from charax.models._methods import build_neural_ode
 from charax.nn import Apply, Chain, Conv, Flatten, Linear, mlp
 from charax.solve import Solver
 
@@ -41,7 +41,7 @@ def model_of(method: str, *, images: bool = False) -> NeuralODE:
             return Chain(Conv(inputs, 4, key=key), Apply("tanh"), Conv(4, outputs, key=key))
         return mlp([inputs, 6, outputs], key=key)
 
-    return assemble(
+    return build_neural_ode(
         parts,
         lift,
         channels,

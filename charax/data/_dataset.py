@@ -1,86 +1,20 @@
-"""What a data set is once it is in memory."""
+"""Data sets for classification: from a name or a path to three splits that are ready to train on."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Literal, NamedTuple
-
-import numpy as np
-from jaxtyping import Float32, Int32, Shaped
 
 from charax.data._errors import DataError
-
-Augmentation = Literal["none", "flip-crop", "distort"]
-
-
-class Split(NamedTuple):
-    """One part of a data set: normalised inputs (NHWC images, or rows of features) and class indices."""
-
-    inputs: Float32[np.ndarray, "n *shape"]
-    targets: Int32[np.ndarray, "n"]
-
-
-@dataclass(frozen=True)
-class Standardizer:
-    """How raw inputs become what a model reads: `(raw - mean) / std`, per channel or per column.
-
-    `white` is the raw value of a fully bright pixel, so that a picture from a file can be put on the
-    scale of the data; it is None where the inputs are not known to be pictures.
-
-    ```python
-    import numpy as np
-    from charax.data import Standardizer
-
-    standardizer = Standardizer(mean=(0.0,), std=(255.0,), white=255.0)
-    assert standardizer.apply(np.full((1, 28, 28, 1), 255, np.uint8)).max() == 1
-    assert Standardizer.from_json(standardizer.to_json()) == standardizer
-    ```
-    """
-
-    mean: tuple[float, ...]
-    std: tuple[float, ...]
-    white: float | None = None
-
-    @classmethod
-    def to_unit(cls, white: float) -> "Standardizer":
-        """Pictures in [0, white] to [0, 1]."""
-        return cls((0.0,), (white,), white)
-
-    @classmethod
-    def standardise(cls, raw: Shaped[np.ndarray, "n *shape"], *, white: float | None = None) -> "Standardizer":
-        """Mean zero and standard deviation one over `raw`; a constant column or channel is only centred."""
-        axes = tuple(range(raw.ndim - 1))
-        mean, std = raw.mean(axes, dtype=np.float64), raw.std(axes, dtype=np.float64)
-        std[std <= 1e-12 * np.abs(mean)] = 1.0
-        return cls(tuple(mean.tolist()), tuple(std.tolist()), white)
-
-    def apply(self, raw: Shaped[np.ndarray, "n *shape"]) -> Float32[np.ndarray, "n *shape"]:
-        """What the model reads. A last axis of another length than `mean` is an error, unless `mean` has length one."""
-        if len(self.mean) not in (1, raw.shape[-1]):
-            raise DataError(f"the inputs have {raw.shape[-1]} columns or channels where {len(self.mean)} are expected")
-        # Bytes are exact in single precision; a column of, say, timestamps keeps its digits only in double.
-        dtype = np.float32 if raw.dtype.itemsize == 1 else np.float64
-        out = raw.astype(dtype, order="C")
-        out -= np.asarray(self.mean, dtype)
-        out /= np.asarray(self.std, dtype)
-        return out.astype(np.float32, copy=False)
-
-    def to_json(self) -> dict[str, list[float] | float | None]:
-        """Plain lists and numbers."""
-        return {"mean": list(self.mean), "std": list(self.std), "white": self.white}
-
-    @classmethod
-    def from_json(cls, fields: dict) -> "Standardizer":
-        """The inverse of `to_json`."""
-        return cls(tuple(fields["mean"]), tuple(fields["std"]), fields["white"])
+from charax.data._raw import RawDataset, RawSplit
+from charax.data._splitting import Split, stratified_split
+from charax.data._standardizer import Standardizer
+from charax.data.files._dispatch import find_path, read_labelled
+from charax.data.sources._catalogue import DATASETS
+from charax.data.sources._fetching import fetch
+from charax.data.sources._source import Augmentation, PixelScaling
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """Three parts, the names of the classes, and how raw inputs were normalised.
-
-    `augment` is what a training loop should do with its batches. `columns` names the features of a table,
-    in order, and is empty for everything else.
+    """A classification data set in three splits.
 
     ```python
     from charax.data import load_dataset
@@ -91,13 +25,21 @@ class Dataset:
     """
 
     name: str
+    """The name or the path by which it was loaded."""
     train: Split
+    """The training split."""
     validation: Split
+    """The split on which the best weights are selected."""
     test: Split
+    """The test split."""
     classes: tuple[str, ...]
+    """The names of the classes."""
     standardizer: Standardizer
-    augment: Augmentation = "none"
+    """How raw inputs were scaled."""
+    augmentation: Augmentation = "none"
+    """How training batches should be augmented."""
     columns: tuple[str, ...] = ()
+    """The names of the features of a table, in order; empty for everything else."""
 
     @property
     def input_shape(self) -> tuple[int, ...]:
@@ -105,35 +47,75 @@ class Dataset:
         return self.train.inputs.shape[1:]
 
 
-class Labelled(NamedTuple):
-    """Raw inputs as a file has them, and class indices."""
+def load_dataset(
+    name: str,
+    *,
+    seed: int = 0,
+    validation_fraction: float = 0.1,
+    test_fraction: float = 0.2,
+    target: str | None = None,
+) -> Dataset:
+    """Load a classification data set by its name, or the user's own by its path.
 
-    inputs: Shaped[np.ndarray, "n *shape"]
-    targets: Int32[np.ndarray, "n"]
+    Own data are an `.npz` with `x` and `y`, a `.csv` or `.parquet` with a column of classes, or a folder of images with
+    one subfolder per class.
 
-    def take(self, indices: np.ndarray) -> "Labelled":
-        return Labelled(self.inputs[indices], self.targets[indices])
+    An official test split stays the test split. The other splits are chosen by the seed, with every class in every
+    split. Named data sets are scaled as their `Source` says; everything else is standardized by the mean and the
+    standard deviation of its training split.
 
+    Args:
+        name: A name, one of `DATASETS`, or a path.
+        seed: Seed of the splits.
+        validation_fraction: The size of the validation split, as a fraction of the samples.
+        test_fraction: The size of the test split, where there is no official one.
+        target: The column of the classes in a table; "target" if left out.
 
-@dataclass(frozen=True)
-class Raw:
-    """What a reader finds: samples to split, and the official test part where there is one.
+    Returns:
+        The data set.
 
-    `source` is what an error about the samples should name.
+    Raises:
+        DataError: If the data cannot be read or split; the message names the file, the row and the fix.
+
+    ```python
+    from charax.data import load_dataset
+
+    digits = load_dataset("digits", seed=1)
+    assert digits.train.inputs.min() == 0 and digits.train.inputs.max() == 1
+    ```
     """
+    scaling: PixelScaling = "standardize"
+    augmentation: Augmentation = "none"
+    if name in DATASETS:
+        raw = read_source(name)
+        scaling, augmentation = DATASETS[name].scaling, DATASETS[name].augmentation
+    else:
+        raw = read_labelled(find_path(name, DATASETS), target)
+    splits = split_raw(raw, seed=seed, validation_fraction=validation_fraction, test_fraction=test_fraction)
+    if scaling == "unit" and raw.max_value is not None:
+        standardizer = Standardizer.to_unit(raw.max_value)
+    else:
+        standardizer = Standardizer.fit(splits[0].inputs, max_value=raw.max_value)
+    train, validation, test = (Split(standardizer.apply(split.inputs), split.targets) for split in splits)
+    return Dataset(name, train, validation, test, raw.classes, standardizer, augmentation, raw.columns)
 
-    source: Path | str
-    samples: Labelled
-    classes: tuple[str, ...]
-    test: Labelled | None = None
-    columns: tuple[str, ...] = ()
-    white: float | None = None
+
+def read_source(name: str) -> RawDataset:
+    """Read the raw samples of a named data set, downloading them first if they are not there."""
+    return DATASETS[name].read(fetch(name))
 
 
-def index_classes(names: Sequence[str]) -> tuple[Int32[np.ndarray, "n"], tuple[str, ...]]:
-    """Class indices for names, and the classes in order: as numbers if they all are, else alphabetically."""
-    distinct = set(names)
-    whole = all(name.removeprefix("-").isdecimal() for name in distinct)
-    classes = tuple(sorted(distinct, key=(lambda name: (int(name), name)) if whole else None))
-    position = {name: i for i, name in enumerate(classes)}
-    return np.asarray([position[name] for name in names], np.int32), classes
+def split_raw(
+    raw: RawDataset, *, seed: int, validation_fraction: float = 0.1, test_fraction: float = 0.2
+) -> tuple[RawSplit, RawSplit, RawSplit]:
+    """Split raw samples for training, validation and test."""
+    if len(raw.classes) < 2:
+        raise DataError(f"{raw.source} has only the class {''.join(raw.classes)!r}: a classifier needs two or more")
+    fractions = [validation_fraction] if raw.test is not None else [validation_fraction, test_fraction]
+    train, validation, *held_out = (
+        raw.samples.take(indices)
+        for indices in stratified_split(
+            raw.samples.targets, fractions, seed=seed, classes=raw.classes, source=str(raw.source)
+        )
+    )
+    return train, validation, raw.test if raw.test is not None else held_out[0]

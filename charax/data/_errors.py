@@ -1,8 +1,8 @@
-"""What is wrong with a file, in one sentence."""
+"""The error that every reader raises."""
 
 
 class DataError(ValueError):
-    """Data that cannot be used. The message names the file, the row where there is one, and what to do.
+    """Data that cannot be used. The message names the file, the row where there is one, and the fix.
 
     ```python
     from charax.data import DataError, load_dataset

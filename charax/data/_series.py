@@ -6,74 +6,89 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float32, Int32
+from jaxtyping import Float64
 
-from charax.data._columns import open_table
 from charax.data._errors import DataError
-from charax.data._tables import Table, table_numbers
+from charax.data._samples import Observations
+from charax.data.files._columns import column_labels, column_numbers, require_columns
+from charax.data.files._dispatch import find_path, read_table
+from charax.data.files._kind import Table
+from charax.data.sources._paper_series import PAPER_SERIES, sample_paper_series
 
-
-class Observations(NamedTuple):
-    """Values of some series at some times since the start of each, where it had its starting value."""
-
-    start: Float32[np.ndarray, "n values"]
-    t: Float32[np.ndarray, "n"]
-    context: Float32[np.ndarray, "n known"]
-    value: Float32[np.ndarray, "n values"]
-    series: Int32[np.ndarray, "n"]
-    """The number of the series, in the order of the file."""
-
-    def take(self, rows: np.ndarray) -> "Observations":
-        """Some of them."""
-        return Observations(*(part[rows] for part in self))
+_MIN_ROWS = 4
 
 
 class SeriesColumns(NamedTuple):
-    """How the columns of a file of series are called."""
+    """The names of the columns of a file of series.
+
+    ```python
+    from charax.data import SeriesColumns
+
+    columns = SeriesColumns("city", "day", ("temperature",), context=("altitude",))
+    assert columns.values == ("temperature",)
+    ```
+    """
 
     series: str
+    """The column that names the series."""
     time: str
+    """The column of the times."""
     values: tuple[str, ...]
+    """The columns to forecast."""
     context: tuple[str, ...] = ()
+    """The columns that are known from the start of a series."""
 
 
 @dataclass(frozen=True)
 class SeriesData:
-    """Three parts of the observations of some series: of each, the last ones are the test part."""
+    """Observations of some series in three splits: of each series, the last ones are for the test.
+
+    ```python
+    from charax.data import load_series
+
+    data = load_series("paper")
+    assert data.columns.values == ("u",) and len(data.train.t) == 160
+    ```
+    """
 
     name: str
+    """The name of the data, or of the file without its suffix."""
     train: Observations
+    """The training split."""
     validation: Observations
+    """The split on which the best weights are selected."""
     test: Observations
+    """The test split."""
     columns: SeriesColumns
+    """The names of the columns."""
     names: tuple[str, ...]
+    """The names of the series."""
     origins: tuple[float, ...]
     """The time at which each series starts."""
 
 
-HIDDEN = "paper"
-"""The paper's series, as data."""
-
-
-def sample_hidden(
-    points: int, between: tuple[float, float], *, seed: Sequence[int], noise: float = 0.0
-) -> Observations:
-    """The paper's series: u(x, t) at random times and hidden places x in [1, 2], from u(1, 0).
+class ForecastRequest(NamedTuple):
+    """What to forecast, one entry per row of the answer.
 
     ```python
-    from charax.data import sample_hidden
+    import tempfile
+    from pathlib import Path
+    from charax.data import SeriesColumns, read_forecast_times
 
-    later = sample_hidden(100, (2.0, 3.0), seed=[0])
-    assert later.t.min() >= 2 and abs(later.start - 2 / 3).max() < 1e-6
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "new.csv"
+        path.write_text("series,time,u\\na,3,1\\na,5,\\n")
+        request = read_forecast_times(path, SeriesColumns("series", "time", ("u",)))
+    assert request.names == ["a", "a"] and request.observations.t.tolist() == [0.0, 2.0]
     ```
     """
-    random = np.random.default_rng(seed)
-    t, x = random.uniform(*between, points), random.uniform(1, 2, points)
-    u = 2 * x * np.exp(t) / (2 * np.exp(t) + 1) + noise * random.normal(size=points)
-    single = lambda values: values.astype(np.float32)[:, None]
-    start = single(np.full(points, 2 / 3))
-    nothing = np.zeros((points, 0), np.float32)
-    return Observations(start, t.astype(np.float32), nothing, single(u), np.zeros(points, np.int32))
+
+    observations: Observations
+    """Where each series starts, and the times since then; their values are not known."""
+    names: list[str]
+    """The name of the series."""
+    times: Float64[np.ndarray, "n"]
+    """The time as the file has it."""
 
 
 def load_series(
@@ -85,11 +100,26 @@ def load_series(
     seed: int = 0,
     points: int = 200,
 ) -> SeriesData:
-    """The paper's series, by the name "paper", or those of a `.csv`, `.parquet` or `.npz` file.
+    """Load the paper's time series, or those of a `.csv`, `.parquet` or `.npz` file.
 
-    A file has a column that names the series, one of times, columns of values, and perhaps `context`: columns that are
-    known beforehand and stay the same along a series. The first row of a series is its starting value; of the rest
-    the last fifth is the test part, and what comes before that, half as long, chooses the weights.
+    A file has a column that names the series, a column of times, columns of values, and perhaps columns that are known
+    from the start of a series and do not change along it. The first row of a series is its initial value. Of the
+    others, the last fifth is the test split; the validation split comes before it and is half as long.
+
+    Args:
+        name: "paper", or a path.
+        series: The column that names the series.
+        time: The column of times, increasing within each series.
+        context: Columns that are known from the start of a series.
+        seed: Seed of the paper's series.
+        points: The number of observations of the paper's series.
+
+    Returns:
+        The series.
+
+    Raises:
+        DataError: If the file cannot be read, lacks a column, or is not in order; the message names the file, the row
+            and the fix.
 
     ```python
     import tempfile
@@ -104,66 +134,68 @@ def load_series(
     assert data.columns.values == ("height",) and data.test.t.tolist() == [6.0, 6.0]
     ```
     """
-    if name == HIDDEN:
-        seen = sample_hidden(points, (0.0, 1.0), seed=[seed, 0], noise=0.1)
-        test = sample_hidden(2000, (0.0, 1.0), seed=[seed, 1])
-        cut, rows = points // 5, np.arange(points)
-        columns = SeriesColumns(series, time, ("u",))
-        return SeriesData(name, seen.take(rows[cut:]), seen.take(rows[:cut]), test, columns, ("paper",), (0.0,))
-    if not Path(name).expanduser().exists():
-        raise DataError(f"{name} is neither a file that exists nor {HIDDEN!r}, the paper's series")
-    table = open_table(name)
+    if name == PAPER_SERIES:
+        return _paper_series(SeriesColumns(series, time, ("u",)), seed, points)
+    path = find_path(name, (PAPER_SERIES,))
+    table = read_table(path)
     values = tuple(column for column in table.names if column not in (series, time, *context))
     columns = SeriesColumns(series, time, values, tuple(context))
-    _check_columns(table, columns)
-    groups = _group(table, columns)
-    numbers = table_numbers(table, (time, *values, *context))
-    parts: list[list[Observations]] = [[], [], []]
+    groups = _group_rows(table, columns)
+    numbers = column_numbers(table, (time, *values, *context))
+    splits: list[list[Observations]] = [[], [], []]
     for index, (label, rows) in enumerate(groups.items()):
-        if len(rows) < 4:
+        if len(rows) < _MIN_ROWS:
             raise DataError(
-                f"{table.path}, row {table.numbers[rows[-1]]}: series {label!r} has {len(rows)} rows; at least 4 are "
-                "needed, to start from, to learn from, to choose by and to test"
+                f"{path}, row {table.numbers[rows[-1]]}: series {label!r} has {len(rows)} rows; at least {_MIN_ROWS} "
+                "are needed, to start from, to train, to validate and to test: add some, or remove the series"
             )
         _check_order(table, numbers[rows, 0], rows, label)
         later = rows[1:]
-        tests = max(1, len(later) // 5)
-        chosen = max(1, tests // 2)
-        whole = _observe(numbers, len(values), rows[0], later, index)
-        cuts = np.split(np.arange(len(later)), [len(later) - tests - chosen, len(later) - tests])
-        for part, cut in zip(parts, cuts, strict=True):
-            part.append(whole.take(cut))
-    train, validation, test = (Observations(*map(np.concatenate, zip(*part, strict=True))) for part in parts)
+        test_rows = max(1, len(later) // 5)
+        held_out = test_rows + max(1, test_rows // 2)
+        observed = _observe(numbers, len(values), rows[0], later, index)
+        cuts = np.split(np.arange(len(later)), [len(later) - held_out, len(later) - test_rows])
+        for split, cut in zip(splits, cuts, strict=True):
+            split.append(observed.take(cut))
     origins = tuple(float(numbers[rows[0], 0]) for rows in groups.values())
-    return SeriesData(Path(name).stem, train, validation, test, columns, tuple(groups), origins)
+    train, validation, test = map(_concatenate, splits)
+    return SeriesData(path.stem, train, validation, test, columns, tuple(groups), origins)
 
 
-class Asked(NamedTuple):
-    """What to forecast: observations whose values are not known, and how to name them."""
+def read_forecast_times(path: Path | str, columns: SeriesColumns) -> ForecastRequest:
+    """Read the times to forecast from a file like the one that was learned from.
 
-    observations: Observations
-    names: list[str]
-    times: np.ndarray
+    The first row of each series has its initial value; in the other rows the columns of values may be empty.
 
+    Args:
+        path: A `.csv`, `.parquet` or `.npz`.
+        columns: The names of its columns, `SeriesData.columns` of the training data.
 
-def read_asked(path: Path | str, columns: SeriesColumns) -> Asked:
-    """Times to forecast from a file like the one that was learned from.
+    Returns:
+        What to forecast.
 
-    The first row of each series has its starting value; in the other rows the columns of values may be empty.
+    Raises:
+        DataError: If the file cannot be read, lacks a column or an initial value, or is not in order.
+
+    ```python
+    import tempfile
+    from pathlib import Path
+    from charax.data import load_series, read_forecast_times
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "new.csv"
+        path.write_text("series,time,u\\na,0,0.67\\na,1.5,\\n")
+        request = read_forecast_times(path, load_series("paper").columns)
+    assert request.times.tolist() == [0.0, 1.5]
+    ```
     """
-    table = open_table(path)
-    _check_columns(table, columns)
-    groups = _group(table, columns)
-    firsts = {rows[0] for rows in groups.values()}
-    known = table_numbers(table, (columns.time, *columns.context))
-    whole = table_numbers(
-        table._replace(
-            rows=[table.rows[i] for i in sorted(firsts)], numbers=[table.numbers[i] for i in sorted(firsts)]
-        ),
-        columns.values,
-    )
+    table = read_table(find_path(path))
+    groups = _group_rows(table, columns)
+    firsts = sorted(rows[0] for rows in groups.values())
+    known = column_numbers(table, (columns.time, *columns.context))
+    initial = table._replace(rows=[table.rows[i] for i in firsts], numbers=[table.numbers[i] for i in firsts])
     values = np.zeros((len(table.rows), len(columns.values)))
-    values[sorted(firsts)] = whole
+    values[firsts] = column_numbers(initial, columns.values)
     numbers = np.concatenate([known[:, :1], values, known[:, 1:]], axis=1)
     observed, names, times = [], [], []
     for index, (label, rows) in enumerate(groups.items()):
@@ -171,25 +203,25 @@ def read_asked(path: Path | str, columns: SeriesColumns) -> Asked:
         observed.append(_observe(numbers, len(columns.values), rows[0], rows, index))
         names += [label] * len(rows)
         times.append(numbers[rows, 0])
-    return Asked(Observations(*map(np.concatenate, zip(*observed, strict=True))), names, np.concatenate(times))
+    return ForecastRequest(_concatenate(observed), names, np.concatenate(times))
 
 
-def _check_columns(table: Table, columns: SeriesColumns) -> None:
-    for name in (columns.series, columns.time, *columns.values, *columns.context):
-        if name not in table.names:
-            raise DataError(f"{table.path} has no column {name!r}; it has {', '.join(table.names)}")
-    if not columns.values:
-        raise DataError(f"{table.path} has no column of values beside {', '.join(table.names)}")
+def _paper_series(columns: SeriesColumns, seed: int, points: int) -> SeriesData:
+    seen = sample_paper_series(points, (0.0, 1.0), seed=[seed, 0], noise=0.1)
+    test = sample_paper_series(2000, (0.0, 1.0), seed=[seed, 1])
+    cut, rows = points // 5, np.arange(points)
+    return SeriesData(
+        PAPER_SERIES, seen.take(rows[cut:]), seen.take(rows[:cut]), test, columns, (PAPER_SERIES,), (0.0,)
+    )
 
 
-def _group(table: Table, columns: SeriesColumns) -> dict[str, list[int]]:
+def _group_rows(table: Table, columns: SeriesColumns) -> dict[str, list[int]]:
     """The rows of each series, in the order of the file."""
-    position = table.names.index(columns.series)
+    require_columns(table, (columns.series, columns.time, *columns.values, *columns.context))
+    if not columns.values:
+        raise DataError(f"{table.path} has no column of values besides {', '.join(table.names)}: add one")
     groups: dict[str, list[int]] = {}
-    for i, row in enumerate(table.rows):
-        label = "" if row[position] is None else str(row[position]).strip()
-        if not label:
-            raise DataError(f"{table.path}, row {table.numbers[i]}: the column {columns.series!r} is empty")
+    for i, label in enumerate(column_labels(table, columns.series)):
         groups.setdefault(label, []).append(i)
     return groups
 
@@ -203,16 +235,23 @@ def _check_order(table: Table, times: np.ndarray, rows: list[int], label: str) -
     raise DataError(
         f"{table.path}, row {table.numbers[rows[first + 1]]}: series {label!r} {what} {times[first]:g}"
         + ("" if steps[first] == 0 else f" to {times[first + 1]:g}")
-        + ": sort the rows of each series by time and keep one for each"
+        + ": sort the rows of each series by time and keep one row per time"
     )
 
 
 def _observe(numbers: np.ndarray, values: int, first: int, rows: Sequence[int], index: int) -> Observations:
-    chosen, single = numbers[list(rows)], np.float32
-    t = (chosen[:, 0] - numbers[first, 0]).astype(single)
-    start = np.broadcast_to(numbers[first, 1 : 1 + values], (len(chosen), values)).astype(single)
-    # Context is what is known at the start.
-    context = np.broadcast_to(numbers[first, 1 + values :], (len(chosen), numbers.shape[1] - 1 - values)).astype(single)
+    """The rows of one series, from columns of the time, the values and the context."""
+    chosen = numbers[list(rows)]
+    at_start = np.broadcast_to(numbers[first], chosen.shape)
+    single = lambda part: part.astype(np.float32)
     return Observations(
-        start, t, context, chosen[:, 1 : 1 + values].astype(single), np.full(len(chosen), index, np.int32)
+        start=single(at_start[:, 1 : 1 + values]),
+        t=single(chosen[:, 0] - numbers[first, 0]),
+        context=single(at_start[:, 1 + values :]),
+        value=single(chosen[:, 1 : 1 + values]),
+        series=np.full(len(chosen), index, np.int32),
     )
+
+
+def _concatenate(parts: Sequence[Observations]) -> Observations:
+    return Observations(*map(np.concatenate, zip(*parts, strict=True)))

@@ -11,9 +11,10 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import validate_data
 
+from charax.data import Standardizer
 from charax.estimators._base import CONSTRAINTS, AbstractTrainedEstimator, Table, check_weights
 from charax.estimators._objectives import Pde
-from charax.estimators._rows import Rows, Standard
+from charax.estimators._rows import Rows
 
 
 class CharacteristicRegressor(RegressorMixin, AbstractTrainedEstimator):
@@ -134,7 +135,7 @@ class CharacteristicRegressor(RegressorMixin, AbstractTrainedEstimator):
         rows = Rows(X, y.reshape(len(y), -1).astype(np.float64), check_weights(sample_weight, X)).distinct()
         if not self._goes_on():
             self.input_scale_ = _from_the_first_moment(rows)
-            self.output_scale_ = Standard.of(rows.targets, rows.weights)
+            self.output_scale_ = Standardizer.fit(rows.targets, weights=rows.weights)
         self.has_one_value_ = y.ndim == 1
         objective = Pde(self._how(), X.shape[1], rows.targets.shape[1], self.method, self.width)
         seen = rows._replace(
@@ -154,7 +155,7 @@ class CharacteristicRegressor(RegressorMixin, AbstractTrainedEstimator):
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        values = self.output_scale_.undo(u)
+        values = self.output_scale_.inverse(u)
         return values[:, 0] if self.has_one_value_ else values
 
     def __sklearn_tags__(self) -> Tags:
@@ -163,8 +164,8 @@ class CharacteristicRegressor(RegressorMixin, AbstractTrainedEstimator):
         return tags
 
 
-def _from_the_first_moment(rows: Rows) -> Standard:
+def _from_the_first_moment(rows: Rows) -> Standardizer:
     """Places around their mean, and times from the earliest on, which is where the paths start, to one."""
-    scale, times = Standard.of(rows.inputs, rows.weights), rows.inputs[:, -1]
+    scale, times = Standardizer.fit(rows.inputs, weights=rows.weights), rows.inputs[:, -1]
     span = np.ptp(times) or 1.0
-    return Standard(np.append(scale.mean[:-1], times.min()), np.append(scale.std[:-1], span))
+    return Standardizer((*scale.mean[:-1], float(times.min())), (*scale.std[:-1], float(span)))

@@ -11,9 +11,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from charax.data import Standardizer
 from charax.estimators._base import CONSTRAINTS, AbstractTrainedEstimator, Table, check_weights
 from charax.estimators._objectives import Density
-from charax.estimators._rows import Rows, Standard
+from charax.estimators._rows import Rows
 from charax.models.flows import ContinuousFlow, VectorFlowDesign
 
 
@@ -137,7 +138,7 @@ class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AbstractTra
         X = validate_data(self, X, dtype=np.float64)
         rows = Rows(X, np.zeros((len(X), 0)), check_weights(sample_weight, X)).distinct()
         if not self._goes_on():
-            self.input_scale_ = Standard.of(rows.inputs, rows.weights)
+            self.input_scale_ = Standardizer.fit(rows.inputs, weights=rows.weights)
         design = VectorFlowDesign(self.method, self.width, characteristic_dim=self.characteristic_dim)
         objective = Density(self._how(), X.shape[1], 0, design)
         self._train(objective, rows._replace(inputs=self.input_scale_.apply(rows.inputs)), members=1)
@@ -162,7 +163,7 @@ class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AbstractTra
         assert isinstance(flow, ContinuousFlow)
         seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
         drawn = flow.sample(n_samples, key=jax.random.key(seed), solver=self._how().together())
-        return self.input_scale_.undo(np.asarray(drawn))
+        return self.input_scale_.inverse(np.asarray(drawn))
 
     def _forward(self, X: Table) -> tuple[Float[np.ndarray, "rows features"], Float[np.ndarray, "rows"]]:
         X = self._check(X)

@@ -6,8 +6,9 @@ from sklearn.base import RegressorMixin, _fit_context
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
+from charax.data import Standardizer
 from charax.estimators._base import Table, check_weights
-from charax.estimators._rows import Rows, Standard
+from charax.estimators._rows import Rows
 from charax.estimators._supervised import AbstractCNODE
 
 
@@ -91,7 +92,7 @@ class CNODERegressor(RegressorMixin, AbstractCNODE):
         weights = check_weights(sample_weight, X)
         rows = Rows(X, y.reshape(len(y), -1).astype(np.float64), weights).distinct()
         if not self._goes_on():
-            self.output_scale_ = Standard.of(rows.targets, rows.weights)
+            self.output_scale_ = Standardizer.fit(rows.targets, weights=rows.weights)
         self.has_one_value_ = y.ndim == 1
         self._learn(rows._replace(targets=self.output_scale_.apply(rows.targets)), classifies=False)
         return self
@@ -99,7 +100,7 @@ class CNODERegressor(RegressorMixin, AbstractCNODE):
     def predict(self, X: Table) -> Float[np.ndarray, "rows *outputs"]:
         """The values of every row."""
         X = self._check(X)
-        values = self.output_scale_.undo(self._respond(X))
+        values = self.output_scale_.inverse(self._respond(X))
         return values[:, 0] if self.has_one_value_ else values
 
     def __sklearn_tags__(self) -> Tags:

@@ -10,28 +10,6 @@ SIZES = (64, 256)
 """Rows are filled up to one of these, so that data of many sizes share a few compiled programs."""
 
 
-class Standard(NamedTuple):
-    """Columns in units of their standard deviation around their mean."""
-
-    mean: Float[np.ndarray, "columns"]
-    std: Float[np.ndarray, "columns"]
-
-    @classmethod
-    def of(cls, values: Float[np.ndarray, "rows columns"], weights: Float[np.ndarray, "rows"]) -> "Standard":
-        """The standard of weighted rows; a column that is constant keeps its unit."""
-        mean = np.average(values, axis=0, weights=weights)
-        std = np.sqrt(np.average((values - mean) ** 2, axis=0, weights=weights))
-        return cls(mean, np.where(std > 1e-12 * (1 + np.abs(mean)), std, 1.0))
-
-    def apply(self, values: Float[np.ndarray, "rows columns"]) -> Float32[np.ndarray, "rows columns"]:
-        """Values as the networks see them."""
-        return ((values - self.mean) / self.std).astype(np.float32)
-
-    def undo(self, seen: Float[np.ndarray, "rows columns"]) -> Float[np.ndarray, "rows columns"]:
-        """The inverse of `apply`."""
-        return self.mean + self.std * seen
-
-
 class Batch(NamedTuple):
     """Rows in single precision where they are computed with; those that weigh nothing only fill the batch up."""
 

@@ -7,9 +7,10 @@ import numpy as np
 from jaxtyping import Float
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from charax.data import Standardizer
 from charax.estimators._base import CONSTRAINTS, AbstractTrainedEstimator
 from charax.estimators._objectives import Supervised
-from charax.estimators._rows import Rows, Standard
+from charax.estimators._rows import Rows
 from charax.models import METHOD_NAMES, VectorArchitecture
 
 
@@ -70,7 +71,7 @@ class AbstractCNODE(AbstractTrainedEstimator):
     def _learn(self, rows: Rows, *, classifies: bool) -> None:
         """Train on distinct rows, the inputs of which have the units of the data."""
         if not self._goes_on():
-            self.input_scale_ = Standard.of(rows.inputs, rows.weights)
+            self.input_scale_ = Standardizer.fit(rows.inputs, weights=rows.weights)
         objective = Supervised(
             self._how(),
             rows.inputs.shape[1],

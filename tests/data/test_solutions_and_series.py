@@ -8,9 +8,9 @@ from charax.data import (
     DataError,
     load_series,
     load_solution,
-    read_asked,
+    read_forecast_times,
     read_points,
-    sample_hidden,
+    sample_paper_series,
     sample_problem,
 )
 from charax.pde import PROBLEMS
@@ -40,7 +40,7 @@ def test_archive_and_table_of_the_same_samples_agree(tmp_path):
     table = load_solution(write(tmp_path / "a.csv", "\n".join(["x1,x2,t,u1,u2", *rows])))
     archive = load_solution(str(tmp_path / "a.npz"))
     np.testing.assert_allclose(table.train.u, archive.train.u, rtol=1e-6)
-    assert archive.places == ("x1", "x2")
+    assert archive.position_columns == ("x1", "x2")
 
 
 BAD_SOLUTIONS = {
@@ -68,7 +68,7 @@ BAD_SERIES = {
     "unsorted": (START + "a,2.5,1\n", "row 6: series 'a' goes back in time from 3 to 2.5"),
     "repeated": (START + "a,3,1\n", "row 6: series 'a' repeats the time 3"),
     "missing value": (START + "a,4,\n", "row 6: column 'u' has nothing"),
-    "missing name": (START + ",4,1\n", "row 6: the column 'series' is empty"),
+    "missing name": (START + ",4,1\n", "row 6: column 'series' is empty"),
     "too short": (START + "b,4,1\n", "row 6: series 'b' has 1 rows"),
     "no time": ("series,u\na,1\n", "no column 'time'"),
 }
@@ -93,14 +93,14 @@ def test_series_are_split_in_time_and_start_from_their_first_row(tmp_path):
 
 def test_forecasts_need_only_the_starting_value(tmp_path):
     columns = load_series("paper").columns
-    asked = read_asked(write(tmp_path / "new.csv", "series,time,u\na,0,1\na,2,\n"), columns)
-    assert asked.observations.t.tolist() == [0.0, 2.0]
+    request = read_forecast_times(write(tmp_path / "new.csv", "series,time,u\na,0,1\na,2,\n"), columns)
+    assert request.observations.t.tolist() == [0.0, 2.0]
     with pytest.raises(DataError, match="row 2: column 'u' has nothing"):
-        read_asked(write(tmp_path / "none.csv", "series,time,u\na,0,\n"), columns)
+        read_forecast_times(write(tmp_path / "none.csv", "series,time,u\na,0,\n"), columns)
 
 
 def test_best_constant_multiple_reaches_the_floor_of_the_hidden_series():
-    seen = sample_hidden(20_000, (0.0, 6.0), seed=[0])
+    seen = sample_paper_series(20_000, (0.0, 6.0), seed=[0])
     g = 2 * np.exp(seen.t) / (2 * np.exp(seen.t) + 1)
     deviation = np.abs(np.sqrt(2) * g - seen.value[:, 0]) / seen.value[:, 0]
     assert abs(deviation.mean() - (3 - 2 * np.sqrt(2))) < 0.003

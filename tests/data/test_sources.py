@@ -37,8 +37,8 @@ def test_an_official_test_part_stays_the_test_part_in_its_order(official, format
 @pytest.mark.parametrize("name", ["mnist", "svhn"])
 def test_grey_and_house_number_pixels_are_divided_by_255(official, name):
     data = load_dataset(name)
-    assert data.augment == "none"
-    assert data.standardizer.white == 255
+    assert data.augmentation == "none"
+    assert data.standardizer.max_value == 255
     pixels = data.train.inputs * 255
     np.testing.assert_allclose(pixels, np.round(pixels), atol=1e-4)
     assert pixels.min() == 0
@@ -47,7 +47,7 @@ def test_grey_and_house_number_pixels_are_divided_by_255(official, name):
 
 def test_cifar_is_standardised_by_its_training_part_and_asks_for_flips_and_crops(official):
     data = load_dataset("cifar10")
-    assert data.augment == "flip-crop"
+    assert data.augmentation == "flip-crop"
     np.testing.assert_allclose(data.train.inputs.mean((0, 1, 2)), 0, atol=1e-5)
     np.testing.assert_allclose(data.train.inputs.std((0, 1, 2)), 1, atol=1e-4)
     assert abs(data.test.inputs.mean()) > 1e-5

@@ -1,14 +1,15 @@
-"""Points in the plane whose densities are known test cases of flows."""
+"""Distributions in the plane on which flows are tested."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float32
 
 
 def _circles(n: int, random: np.random.Generator) -> np.ndarray:
-    """Two rings, as scikit-learn's `make_circles` with noise 0.05 and factor 0.5."""
+    """As scikit-learn's `make_circles` with noise 0.05 and factor 0.5."""
     angle = random.uniform(0, 2 * np.pi, n)
     radius = np.where(np.arange(n) % 2 == 0, 1.0, 0.5)
     ring = radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
@@ -37,33 +38,43 @@ def _checkerboard(n: int, random: np.random.Generator) -> np.ndarray:
     return np.stack([across, up], axis=1)
 
 
-_DRAW: dict[str, Callable[[int, np.random.Generator], np.ndarray]] = {
-    "circles": _circles,
-    "moons": _moons,
-    "pinwheel": _pinwheel,
-    "checkerboard": _checkerboard,
+class _Toy(NamedTuple):
+    description: str
+    sample: Callable[[int, np.random.Generator], np.ndarray]
+
+
+_TOYS = {
+    "circles": _Toy("two rings in the plane", _circles),
+    "moons": _Toy("two half rings in the plane", _moons),
+    "pinwheel": _Toy("five curved arms in the plane", _pinwheel),
+    "checkerboard": _Toy("eight squares in the plane", _checkerboard),
 }
-TOYS: Mapping[str, str] = MappingProxyType(
-    {
-        "circles": "two rings in the plane",
-        "moons": "two half rings in the plane",
-        "pinwheel": "five curved arms in the plane",
-        "checkerboard": "eight squares in the plane",
-    }
-)
-"""The toys by name, and what they are."""
+
+TOYS: Mapping[str, str] = MappingProxyType({name: toy.description for name, toy in _TOYS.items()})
+"""The names of the toys, and what they look like."""
 
 
-def draw_toy(name: str, n: int, *, seed: int) -> Float32[np.ndarray, "n 2"]:
-    """`n` points of one of `TOYS`.
+def sample_toy(name: str, n: int, *, seed: int) -> Float32[np.ndarray, "n 2"]:
+    """Sample points of a distribution in the plane.
+
+    Args:
+        name: The name of the distribution, one of `TOYS`.
+        n: The number of points.
+        seed: Seed of the random numbers.
+
+    Returns:
+        The points.
+
+    Raises:
+        ValueError: If there is no toy of this name.
 
     ```python
-    from charax.data import draw_toy
+    from charax.data import sample_toy
 
-    assert draw_toy("circles", 100, seed=0).shape == (100, 2)
+    assert sample_toy("circles", 100, seed=0).shape == (100, 2)
     ```
     """
-    if name not in _DRAW:
-        raise ValueError(f"unknown toy {name!r}; choose from {', '.join(_DRAW)}")
+    if name not in _TOYS:
+        raise ValueError(f"unknown toy {name!r}; choose from {', '.join(_TOYS)}")
     random = np.random.default_rng(seed)
-    return random.permutation(_DRAW[name](n, random)).astype(np.float32)
+    return random.permutation(_TOYS[name].sample(n, random)).astype(np.float32)

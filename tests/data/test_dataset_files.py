@@ -54,12 +54,12 @@ def test_an_npz_may_hold_rows_or_images_and_labels_or_names(tmp_path):
     rows = load_dataset(str(path))
     assert rows.input_shape == (5,)
     assert rows.classes == ("0", "1", "2")
-    assert rows.standardizer.white is None
+    assert rows.standardizer.max_value is None
     np.savez(path, x=np.arange(12 * 16, dtype=np.uint8).reshape(12, 4, 4), y=np.array(["x", "z", "y"])[y])
     images = load_dataset(str(path))
     assert images.input_shape == (4, 4, 1)
     assert images.classes == ("x", "y", "z")
-    assert images.standardizer.white == 255
+    assert images.standardizer.max_value == 255
 
 
 def test_a_folder_of_images_has_a_class_for_each_subfolder(tmp_path):
@@ -106,15 +106,15 @@ def test_parquet_without_its_extra_names_the_command(tmp_path, monkeypatch):
 # ---- bad input ------------------------------------------------------------------------------------
 
 BAD_CSV = {
-    "text for a number": ("a,target\n1,x\nblue,y\n", r"t\.csv, row 3: column 'a' has 'blue' where a finite number"),
+    "text for a number": ("a,target\n1,x\nblue,y\n", r"t\.csv, row 3: column 'a' has 'blue', not a finite number"),
     "an empty cell": ("a,target\n1,x\n,y\n", "row 3: column 'a' has nothing"),
     "not finite": ("a,target\n1,x\nnan,y\n", "row 3: column 'a' has 'nan'"),
     "a quoted line break before": ('a,target\n1,"x\nx"\nblue,y\n', "row 4: column 'a' has 'blue'"),
-    "an empty target": ("a,target\n1,x\n2, \n", "row 3: the target column 'target' is empty"),
+    "an empty target": ("a,target\n1,x\n2, \n", "row 3: column 'target' is empty"),
     "a short row": ("a,target\n1,x\n2\n", "row 3: 1 cells where there are 2"),
-    "no such target": ("a,b\n1,x\n", r"no column 'target': .* a, b"),
+    "no such target": ("a,b\n1,x\n", r"no column 'target'; it has a, b: name the column of the classes"),
     "only a target": ("target\nx\n", "only the target column"),
-    "numbers for names": ("1,2\n3,4\n", "row 1: there are numbers where the names"),
+    "numbers for names": ("1,2\n3,4\n", "row 1: there are numbers instead of column names"),
     "two of a name": ("a,a,target\n1,2,x\n", "two columns named 'a'"),
     "no rows": ("a,target\n", "no rows of data"),
     "nothing": ("", "no rows of data"),
@@ -138,7 +138,7 @@ X, Y = np.ones((6, 4)), np.array([0, 0, 0, 1, 1, 1])
 BAD_NPZ = {
     "no y": ({"x": X}, "no array 'y'; it has x"),
     "a pickle": ({"x": X, "y": np.array([{}] * 6)}, "pickled objects"),
-    "text": ({"x": X.astype(str), "y": Y}, "x of type <U32 where numbers belong"),
+    "text": ({"x": X.astype(str), "y": Y}, "x of type <U32: give numbers"),
     "NaN": ({"x": np.where(np.arange(6)[:, None] == 2, np.nan, X), "y": Y}, "NaN or infinity in row 2"),
     "channels first": ({"x": np.ones((6, 3, 8, 8)), "y": Y}, r"channels first: give x\.transpose"),
     "one axis": ({"x": np.ones(6), "y": Y}, r"x of shape \(6,\)"),
@@ -168,7 +168,7 @@ def test_a_damaged_npz_is_named_and_an_array_by_itself_too(tmp_path):
         np.save(file, X)
     for content in (whole[:200], bytes(altered), b"", b"hello", (tmp_path / "a.npy").read_bytes()):
         path.write_bytes(content)
-        with pytest.raises(DataError, match=r"t\.npz is not an? (sound )?\.npz archive"):
+        with pytest.raises(DataError, match=r"t\.npz is not an? (valid )?\.npz archive"):
             load_dataset(str(path))
 
 
@@ -185,8 +185,11 @@ BAD_FOLDER = {
         r"dog/0\.png has 4 x 7 pixels .* 4 x 6",
     ),
     "sixteen bits": (lambda root: Image.new("I;16", (6, 4)).save(root / "dog/0.png"), r"dog/0\.png has more than 8"),
-    "transparency": (lambda root: Image.new("RGBA", (6, 4)).save(root / "dog/0.png"), r"dog/0\.png is transparent"),
-    "an image in no class": (lambda root: Image.new("L", (6, 4)).save(root / "0.png"), r"0\.png is in no class"),
+    "transparency": (
+        lambda root: Image.new("RGBA", (6, 4)).save(root / "dog/0.png"),
+        r"dog/0\.png has transparent pixels",
+    ),
+    "an image in no class": (lambda root: Image.new("L", (6, 4)).save(root / "0.png"), r"0\.png has no class"),
     "a folder in a class": (lambda root: (root / "cat/old").mkdir(), "cat/old is a folder inside a class"),
 }
 
@@ -200,10 +203,12 @@ def test_a_bad_folder_is_a_sentence_with_the_file(tmp_path, case):
 
 
 def test_what_is_not_there_or_of_no_known_kind_is_a_sentence(tmp_path):
-    with pytest.raises(DataError, match=r"nothing\.csv is neither a file .* digits, mnist, cifar10, svhn"):
+    with pytest.raises(DataError, match=r"nothing\.csv does not exist, and is not one of digits, mnist, cifar10, svhn"):
         load_dataset(str(tmp_path / "nothing.csv"))
     (tmp_path / "model.pkl").touch()
-    with pytest.raises(DataError, match=r"model\.pkl is not a kind of file"):
+    with pytest.raises(
+        DataError, match=r"model\.pkl is not a kind of file .*: give \.npz, \.csv, \.parquet or a folder of images"
+    ):
         load_dataset(str(tmp_path / "model.pkl"))
     with pytest.raises(DataError, match="has no subfolders"):
         load_dataset(str(tmp_path))

@@ -11,14 +11,14 @@ _LIMIT = 2**30
 
 
 def gunzip(path: Path) -> bytes:
-    """The decompressed content, or an error that names the file and says how it is damaged."""
+    """Decompress a file; an error names it and says how it is damaged."""
     try:
         with gzip.open(path) as file:
             content = file.read(_LIMIT + 1)
     except EOFError:
         raise DataError(f"{path} is truncated: delete it and fetch it again") from None
     except (OSError, zlib.error) as error:
-        raise DataError(f"{path} is not a sound gzip file ({error}): delete it and fetch it again") from None
+        raise DataError(f"{path} is not a valid gzip file ({error}): delete it and fetch it again") from None
     if len(content) > _LIMIT:
         raise DataError(f"{path} unpacks to more than {_LIMIT} bytes, so it is not the data set it is named after")
     return content

@@ -1,0 +1,179 @@
+"""Data for density estimation: points, rows of numbers, or images of integer gray levels, with or without classes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float32, Shaped
+
+from charax.data._dataset import load_dataset, read_source, split_raw
+from charax.data._errors import DataError
+from charax.data._splitting import Split
+from charax.data._standardizer import Standardizer
+from charax.data.files._dispatch import find_path, read_unlabelled
+from charax.data.sources._catalogue import DATASETS
+from charax.data.sources._toys import TOYS, sample_toy
+
+_MIN_SAMPLES = 10
+
+
+@dataclass(frozen=True)
+class DensityData:
+    """Samples of a density in three splits.
+
+    Rows of numbers are standardized; images have integer gray levels 0 … levels − 1; the points of a toy are left as
+    they are. Targets are class indices where there are classes, else 0.
+
+    ```python
+    from charax.data import load_density_data
+
+    digits = load_density_data("digits")
+    assert digits.levels == 17 and digits.train.inputs.max() == 16
+    ```
+    """
+
+    name: str
+    """The name or the path by which it was loaded."""
+    train: Split
+    """The training split."""
+    validation: Split
+    """The split on which the best weights are selected."""
+    test: Split
+    """The test split."""
+    levels: int | None
+    """The number of gray levels of images; None for points and rows."""
+    standardizer: Standardizer
+    """How raw samples were scaled."""
+    classes: tuple[str, ...] = ()
+    """The names of the classes, where there are any."""
+    columns: tuple[str, ...] = ()
+    """The names of the columns of a table, in order."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one sample."""
+        return self.train.inputs.shape[1:]
+
+
+def load_density_data(
+    name: str, *, seed: int = 0, points: int = 25_600, shrink: int = 1, labelled: bool = False
+) -> DensityData:
+    """Load a toy, a named data set of images, or the user's own file.
+
+    An own file is an `.npz` with `x`, rows of numbers or images of bytes; a `.csv` or `.parquet` of numbers, in which a
+    column called "target" is left out; or a folder of images.
+
+    Args:
+        name: A name, one of `TOYS` or `DATASETS`, or a path.
+        seed: Seed of the points of a toy, and of the splits of everything else.
+        points: The number of points of a toy to train on.
+        shrink: Average images over squares with this many pixels per side.
+        labelled: Also read the classes of the rows of an own file, as `load_dataset` does.
+
+    Returns:
+        The samples.
+
+    Raises:
+        DataError: If the data cannot be read, or have no density; the message names the file, the row and the fix.
+
+    ```python
+    from charax.data import load_density_data
+
+    assert load_density_data("moons", points=1_000).train.inputs.shape == (1_000, 2)
+    ```
+    """
+    if name in TOYS:
+        return _load_toy(name, seed, points)
+    if name in DATASETS:
+        return _load_images(name, seed, shrink)
+    path = find_path(name, [*TOYS, *DATASETS])
+    if labelled:
+        return _load_labelled(name, path, seed)
+    raw, columns = read_unlabelled(path)
+    if raw.ndim == 4:
+        if raw.dtype != np.uint8:
+            raise DataError(
+                f"{path} has images of type {raw.dtype}: the density of images is over integer gray levels, so give "
+                "bytes from 0 to 255 (uint8)"
+            )
+        return _assemble(name, _split(_shrink(raw, shrink, 255, str(path)), seed, path), levels=256)
+    splits = _split(raw, seed, path)
+    _check_varied(splits[0], columns, path)
+    standardizer = Standardizer.fit(splits[0])
+    return _assemble(name, [standardizer.apply(split) for split in splits], None, standardizer, columns)
+
+
+def _load_toy(name: str, seed: int, points: int) -> DensityData:
+    if points < _MIN_SAMPLES:
+        raise DataError(f"points must be at least {_MIN_SAMPLES}, got {points}")
+    held_out = max(_MIN_SAMPLES, points // 5)
+    sizes = (points, held_out, 2 * held_out)
+    return _assemble(name, [sample_toy(name, n, seed=3 * seed + i) for i, n in enumerate(sizes)], None)
+
+
+def _load_images(name: str, seed: int, shrink: int) -> DensityData:
+    raw = read_source(name)
+    assert raw.max_value is not None  # every named data set has images
+    splits = [
+        Split(_shrink(split.inputs, shrink, raw.max_value, name), split.targets) for split in split_raw(raw, seed=seed)
+    ]
+    levels = int(raw.max_value) + 1
+    return DensityData(name, *splits, levels=levels, standardizer=_identity(levels), classes=raw.classes)
+
+
+def _load_labelled(name: str, path: Path, seed: int) -> DensityData:
+    data = load_dataset(name, seed=seed)
+    if len(data.input_shape) != 1:
+        raise DataError(f"{path} has images: give rows of numbers, or leave out the classes")
+    _check_varied(data.train.inputs, data.columns, path)
+    return DensityData(
+        name,
+        data.train,
+        data.validation,
+        data.test,
+        levels=None,
+        standardizer=data.standardizer,
+        classes=data.classes,
+        columns=data.columns,
+    )
+
+
+def _check_varied(values: Shaped[np.ndarray, "n columns"], columns: Sequence[str], path: Path) -> None:
+    constant = np.flatnonzero(np.ptp(values, axis=0) <= 1e-12 * np.abs(values).max(axis=0))
+    if constant.size:
+        which = repr(columns[constant[0]]) if columns else f"{constant[0]} (counted from 0)"
+        raise DataError(f"{path}: column {which} is constant, so its density is infinite: remove it")
+
+
+def _shrink(
+    images: Shaped[np.ndarray, "n ..."], by: int, max_value: float, source: str
+) -> Float32[np.ndarray, "n height width channels"]:
+    n, height, width, channels = images.shape
+    if by < 1 or height % by or width % by:
+        raise DataError(f"{source}: {height}x{width} pixels cannot be shrunk by {by}: give a common divisor")
+    squares = images.reshape(n, height // by, by, width // by, by, channels).astype(np.float32)
+    return np.clip(np.round(squares.mean(axis=(2, 4))), 0, max_value)
+
+
+def _split(raw: np.ndarray, seed: int, path: Path) -> list[np.ndarray]:
+    if len(raw) < _MIN_SAMPLES:
+        raise DataError(f"{path} has {len(raw)} samples: give at least {_MIN_SAMPLES}, to train, validate and test")
+    order = np.random.default_rng(seed).permutation(len(raw))
+    test, validation = max(1, len(raw) // 5), max(1, len(raw) // 10)
+    return [raw[order[test + validation :]], raw[order[test : test + validation]], raw[order[:test]]]
+
+
+def _identity(levels: int | None) -> Standardizer:
+    return Standardizer((0.0,), (1.0,), None if levels is None else float(levels - 1))
+
+
+def _assemble(
+    name: str,
+    splits: list[np.ndarray],
+    levels: int | None,
+    standardizer: Standardizer | None = None,
+    columns: tuple[str, ...] = (),
+) -> DensityData:
+    parts = [Split(split.astype(np.float32), np.zeros(len(split), np.int32)) for split in splits]
+    return DensityData(name, *parts, levels=levels, standardizer=standardizer or _identity(levels), columns=columns)

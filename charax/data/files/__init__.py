@@ -1,0 +1,1 @@
+"""Files of the user: one module per kind of file, and one dispatch among them (`_dispatch`)."""

@@ -1,0 +1,55 @@
+"""Read a file or a folder by its kind. This is the only place that chooses among the kinds."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TypeVar
+
+from charax.data._errors import DataError
+from charax.data._raw import RawDataset
+from charax.data.files._images import IMAGE, IMAGE_FOLDER
+from charax.data.files._kind import FileKind, InputSpec, NamedInputs, Table, UnlabelledInputs
+from charax.data.files._npz import NPZ
+from charax.data.files._tables import CSV, PARQUET
+
+KINDS: tuple[FileKind, ...] = (NPZ, CSV, PARQUET, IMAGE, IMAGE_FOLDER)
+"""Every kind of file that can be read. A new one is a module with its readers, and an entry here."""
+
+_ReaderT = TypeVar("_ReaderT")
+
+
+def read_labelled(path: Path, target: str | None) -> RawDataset:
+    """Read samples with classes; `target` names the column of the classes in a table."""
+    return _find_reader(path, lambda kind: kind.read_labelled)(path, target)
+
+
+def read_unlabelled(path: Path) -> UnlabelledInputs:
+    """Read samples without classes."""
+    return _find_reader(path, lambda kind: kind.read_unlabelled)(path)
+
+
+def read_named_inputs(path: Path, spec: InputSpec) -> NamedInputs:
+    """Read inputs for a trained model."""
+    return _find_reader(path, lambda kind: kind.read_inputs)(path, spec)
+
+
+def read_table(path: Path) -> Table:
+    """Read named columns."""
+    return _find_reader(path, lambda kind: kind.read_table)(path)
+
+
+def find_path(name: Path | str, named: Iterable[str] = ()) -> Path:
+    """Expand a path, which must exist; `named` are the names that could have been given instead."""
+    path = Path(name).expanduser()
+    if not path.exists():
+        instead = ", ".join(named)
+        raise DataError(f"{name} does not exist" + (f", and is not one of {instead}" if instead else ""))
+    return path
+
+
+def _find_reader(path: Path, reader_of: Callable[[FileKind], _ReaderT | None]) -> _ReaderT:
+    for kind in KINDS:
+        reader = reader_of(kind) if kind.matches(path) else None
+        if reader is not None:
+            return reader
+    *names, last = (kind.name for kind in KINDS if reader_of(kind) is not None)
+    raise DataError(f"{path} is not a kind of file that can be read here: give {', '.join(names)} or {last}")

@@ -1,0 +1,130 @@
+"""Image files: a folder with one subfolder per class, a folder of images, or a single image."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import UInt8
+
+from charax.data._errors import DataError
+from charax.data._raw import RawDataset, RawSplit
+from charax.data.files._kind import FileKind, InputSpec, NamedInputs, UnlabelledInputs, has_suffix
+
+# Pillow tries every format that it knows, and passes some of them to other programs: these it reads itself.
+_FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
+_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
+_IGNORED = ("Thumbs.db", "desktop.ini")
+
+
+def _read_labelled(folder: Path, target: str | None) -> RawDataset:
+    """Images of one size, in one subfolder per class; `target` is for tables only."""
+    entries = _visible(folder)
+    loose = [entry for entry in entries if entry.suffix.lower() in _SUFFIXES and entry.is_file()]
+    if loose:
+        raise DataError(f"{loose[0]} has no class: move it into a subfolder of {folder} that is named after its class")
+    classes = [entry for entry in entries if entry.is_dir()]
+    if not classes:
+        raise DataError(f"{folder} has no subfolders: make one for each class and put its images there")
+    files, targets = [], []
+    for label, subfolder in enumerate(classes):
+        members = _visible(subfolder)
+        if not members:
+            raise DataError(f"{subfolder} is empty: add images of this class, or remove the folder")
+        files += members
+        targets += [label] * len(members)
+    samples = RawSplit(_read_images(files), np.asarray(targets, np.int32))
+    return RawDataset(folder, samples, tuple(subfolder.name for subfolder in classes), max_value=255.0)
+
+
+def _read_unlabelled(folder: Path) -> UnlabelledInputs:
+    return UnlabelledInputs(_read_images(_find_images(folder)), ())
+
+
+def _read_folder_inputs(folder: Path, spec: InputSpec) -> NamedInputs:
+    files = _find_images(folder)
+    return _read_inputs(folder, files, [file.relative_to(folder).as_posix() for file in files], spec)
+
+
+def _read_file_inputs(path: Path, spec: InputSpec) -> NamedInputs:
+    return _read_inputs(path, [path], [path.name], spec)
+
+
+def _read_inputs(path: Path, files: Sequence[Path], names: list[str], spec: InputSpec) -> NamedInputs:
+    if len(spec.shape) != 3 or spec.shape[2] not in (1, 3):
+        raise DataError(
+            f"{path} is for images, but the model reads inputs of shape {spec.shape}: give an .npz or a table"
+        )
+    if spec.max_value is None:
+        raise DataError(f"{path}: the model was trained on arrays whose brightness has no known scale: give an .npz")
+    images = _read_images(files, spec.shape)
+    return NamedInputs(images if spec.max_value == 255 else images * (spec.max_value / 255), names)
+
+
+def _find_images(folder: Path) -> list[Path]:
+    """Find the image files of a folder and its subfolders, in order."""
+    files = sorted(path for path in folder.rglob("*") if path.suffix.lower() in _SUFFIXES and path.is_file())
+    if not files:
+        raise DataError(f"{folder} has no images in it ({', '.join(_SUFFIXES)})")
+    return files
+
+
+def _read_images(
+    files: Sequence[Path], shape: tuple[int, ...] | None = None
+) -> UInt8[np.ndarray, "n height width channels"]:
+    """Read images of `shape`, or of the size of the first: gray if all of them are, else RGB."""
+    images = [_read_image(file) for file in files]
+    channels = max(image.shape[2] for image in images) if shape is None else shape[2]
+    height, width = images[0].shape[:2] if shape is None else shape[:2]
+    for file, image in zip(files, images, strict=True):
+        if image.shape[:2] != (height, width):
+            reference = f"{files[0]} has" if shape is None else "the model reads"
+            raise DataError(
+                f"{file} has {image.shape[0]} x {image.shape[1]} pixels (height x width) where {reference} "
+                f"{height} x {width}: resize it"
+            )
+    return np.stack([_with_channels(image, channels) for image in images])
+
+
+def _with_channels(image: np.ndarray, channels: int) -> np.ndarray:
+    if image.shape[2] == channels:
+        return image
+    if channels == 3:
+        return np.repeat(image, 3, axis=2)
+    # The weights of ITU-R 601, as Pillow has them.
+    return np.round(image @ np.array([[0.299], [0.587], [0.114]])).astype(np.uint8)
+
+
+def _read_image(path: Path) -> UInt8[np.ndarray, "height width channels"]:
+    """Read bytes with one channel, or three."""
+    from PIL import Image  # slow to import
+
+    if path.is_dir():
+        raise DataError(f"{path} is a folder inside a class: put images directly into the folder of their class")
+    try:
+        with Image.open(path, formats=_FORMATS) as image:
+            image.load()
+            if image.mode.startswith(("I", "F")):
+                raise DataError(f"{path} has more than 8 bits per pixel (mode {image.mode}): save it with 8 bits")
+            if image.has_transparency_data and np.asarray(image.convert("RGBA"))[..., 3].min() < 255:
+                raise DataError(f"{path} has transparent pixels: save it with an opaque background")
+            gray = image.mode in ("1", "L", "LA", "La")
+            pixels = np.asarray(image.convert("L" if gray else "RGB"))
+    except DataError:
+        raise
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise DataError(f"{path} cannot be read as an image: {error}") from None
+    return pixels[..., None] if gray else pixels
+
+
+def _visible(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if not path.name.startswith(".") and path.name not in _IGNORED)
+
+
+IMAGE_FOLDER = FileKind(
+    name="a folder of images",
+    matches=Path.is_dir,
+    read_labelled=_read_labelled,
+    read_unlabelled=_read_unlabelled,
+    read_inputs=_read_folder_inputs,
+)
+IMAGE = FileKind(name="an image", matches=has_suffix(*_SUFFIXES), read_inputs=_read_file_inputs)

@@ -1,0 +1,137 @@
+"""NumPy archives: `x`, and `y` where there are classes; or an array per column."""
+
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Shaped
+
+from charax.data._errors import DataError
+from charax.data._raw import RawDataset, RawSplit, check_labels, index_classes
+from charax.data.files._kind import FileKind, InputSpec, NamedInputs, Table, UnlabelledInputs, has_suffix
+
+
+def read_arrays(path: Path, names: tuple[str, ...] | None = None) -> dict[str, np.ndarray]:
+    """Read the named arrays of an archive, or all of them."""
+    if not zipfile.is_zipfile(path):
+        raise DataError(f"{path} is not an .npz archive, or is truncated: save it again with numpy.savez")
+    try:
+        # A pickle can run any code when it is loaded, so arrays of objects are refused.
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            names = tuple(archive.files) if names is None else names
+            missing = [name for name in names if name not in archive.files]
+            if missing:
+                raise DataError(f"{path} has no array {missing[0]!r}; it has {', '.join(archive.files) or 'none'}")
+            return {name: archive[name] for name in names}
+    except DataError:
+        raise
+    except (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+        if "allow_pickle" in str(error):
+            raise DataError(f"{path} contains pickled objects, which are never loaded: save plain arrays") from None
+        raise DataError(f"{path} is not a valid .npz archive ({error}): save it again with numpy.savez") from None
+
+
+def _read_labelled(path: Path, target: str | None) -> RawDataset:
+    """`y` has class indices from 0 without gaps, or names; `target` is for tables only."""
+    arrays = read_arrays(path, ("x", "y"))
+    x, y = _check_inputs(path, arrays["x"]), arrays["y"]
+    if y.shape != x.shape[:1]:
+        raise DataError(f"{path} has y of shape {y.shape} where x has {len(x)} samples: give one label per sample")
+    if y.dtype.kind == "U":
+        targets, classes = index_classes(y.tolist())
+    elif y.dtype.kind in "biu":
+        targets, classes = _index_integers(path, y.astype(np.int64))
+    else:
+        raise DataError(f"{path} has y of type {y.dtype}: labels are integers or strings")
+    return RawDataset(path, RawSplit(x, targets), classes, max_value=_max_value(x))
+
+
+def _index_integers(path: Path, y: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
+    targets = check_labels(y, low=0, high=np.iinfo(np.int32).max, source=f"{path}: y")
+    found = np.unique(targets)
+    if found[-1] != len(found) - 1:
+        empty = int(np.argmax(found != np.arange(len(found))))
+        raise DataError(
+            f"{path}: class {empty} has no samples although y goes up to {found[-1]} (in row {np.argmax(targets)}, "
+            "counted from 0): number the classes from 0 without gaps, or give their names as strings"
+        )
+    return targets, tuple(str(label) for label in found)
+
+
+def _read_unlabelled(path: Path) -> UnlabelledInputs:
+    return UnlabelledInputs(_read_x(path), ())
+
+
+def _read_inputs(path: Path, spec: InputSpec) -> NamedInputs:
+    x, max_value = _read_x(path), spec.max_value
+    if x.shape[1:] != spec.shape:
+        raise DataError(f"{path} has inputs of shape {x.shape[1:]} where the model reads {spec.shape}")
+    if max_value is not None:
+        if x.min() < 0 or x.max() > max_value:
+            row = int(np.argmax(((x < 0) | (x > max_value)).reshape(len(x), -1).any(axis=1)))
+            raise DataError(
+                f"{path} has a pixel outside 0 to {max_value:g} in row {row} of x (counted from 0): "
+                "give the pixels in the units of the training data"
+            )
+        if max_value > 1 and x.max() <= 1 and (x != np.round(x)).any():
+            raise DataError(
+                f"{path} has pixels from 0 to 1 where the model's go from 0 to {max_value:g}: give x * {max_value:g}"
+            )
+    return NamedInputs(x, [str(i) for i in range(len(x))])
+
+
+def _read_table(path: Path) -> Table:
+    """An array of one axis is a column; `x` with d columns becomes x1 … xd."""
+    columns: dict[str, np.ndarray] = {}
+    for name, array in read_arrays(path).items():
+        if array.ndim == 1:
+            columns[name] = array
+        elif array.ndim == 2:
+            single = array.shape[1] == 1
+            columns |= {name if single else f"{name}{i + 1}": array[:, i] for i in range(array.shape[1])}
+        else:
+            raise DataError(f"{path} has {name} of shape {array.shape}: give one number, or one row, per sample")
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) != 1 or 0 in lengths.values():
+        raise DataError(f"{path} has arrays of different lengths, or empty ones: {lengths}")
+    rows = list(zip(*(column.tolist() for column in columns.values()), strict=True))
+    return Table(path, list(columns), rows, range(len(rows)))
+
+
+def _read_x(path: Path) -> Shaped[np.ndarray, "n *shape"]:
+    return _check_inputs(path, read_arrays(path, ("x",))["x"])
+
+
+def _check_inputs(path: Path, x: np.ndarray) -> Shaped[np.ndarray, "n *shape"]:
+    """Check that `x` has finite rows of features or NHWC images; `[n, height, width]` gets its channel."""
+    if x.dtype.kind not in "biuf":
+        raise DataError(f"{path} has x of type {x.dtype}: give numbers")
+    if x.ndim not in (2, 3, 4) or x.size == 0:
+        raise DataError(f"{path} has x of shape {x.shape}: give [n, features], [n, height, width] or NHWC images")
+    if x.ndim == 4 and x.shape[1] in (1, 3) and x.shape[2] == x.shape[3] > 4:
+        raise DataError(f"{path} has x of shape {x.shape}, channels first: give x.transpose(0, 2, 3, 1)")
+    finite = np.isfinite(x).reshape(len(x), -1).all(axis=1)
+    if not finite.all():
+        raise DataError(
+            f"{path} has NaN or infinity in row {np.argmin(finite)} of x (counted from 0): remove or impute it"
+        )
+    return x[..., None] if x.ndim == 3 else x
+
+
+def _max_value(x: np.ndarray) -> float | None:
+    if x.ndim != 4:
+        return None
+    if x.dtype == np.uint8:
+        return 255.0
+    return 1.0 if x.dtype.kind == "f" and x.min() >= 0 and x.max() <= 1 else None
+
+
+NPZ = FileKind(
+    name=".npz",
+    matches=has_suffix(".npz"),
+    read_labelled=_read_labelled,
+    read_unlabelled=_read_unlabelled,
+    read_inputs=_read_inputs,
+    read_table=_read_table,
+)

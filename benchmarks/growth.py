@@ -13,8 +13,7 @@ import optax
 
 from benchmarks.rows import Row
 from benchmarks.timing import interleaved
-from charax.models import find_design, paper_architecture
-from charax.models._architecture import AbstractArchitecture
+from charax.models import AbstractArchitecture, find_design, paper_architecture
 from charax.plotting import C_NODE, EXACT, picture
 from charax.solve import Solver
 

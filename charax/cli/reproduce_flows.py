@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from charax.cli.app import Json, Sheet, or_dash, reproduce, tell, with_spread
-from charax.models.flows import FlowMethod
+from charax.models import FlowMethod
 from charax.paper.table2 import Budget
 from charax.paper.toy_flow import Recipe
 

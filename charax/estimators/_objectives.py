@@ -12,10 +12,16 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from charax.estimators._rows import Batch
-from charax.models import AbstractRegressor, Classifier, Scaling, VectorArchitecture
+from charax.models import (
+    AbstractRegressor,
+    Classifier,
+    Scaling,
+    VectorArchitecture,
+    build_regressor,
+    crossing_penalty,
+)
 from charax.models.flows import ContinuousFlow, ExactTrace, Hutchinson, VectorFlowDesign
 from charax.solve import Solver
-from charax.tasks.pde._task import build_regressor, crossing_penalty
 
 _EXACT_UP_TO = 16
 """Columns up to which a density is trained with the exact trace. It is always told with the exact one."""
@@ -127,13 +133,13 @@ class Pde(AbstractObjective):
     width: int
 
     def build(self, key: PRNGKeyArray) -> AbstractRegressor:
-        return build_regressor(self.method, Scaling.none(self.features - 1, self.outputs), width=self.width, key=key)
+        return build_regressor(self.method, Scaling.identity(self.features - 1, self.outputs), width=self.width, key=key)
 
     def measure(self, model: AbstractRegressor, rows: Batch, key: PRNGKeyArray) -> Float[Array, "rows"]:
         out = model(rows.inputs[:, :-1], rows.inputs[:, -1], solver=self.how.together())
         error = jnp.mean(jnp.square(out.u - rows.targets), axis=1)
         # A path that was not found counts, but has nothing to teach.
-        return jnp.where(out.found, error, lax.stop_gradient(error)) + crossing_penalty(out.spread)
+        return jnp.where(out.found, error, lax.stop_gradient(error)) + crossing_penalty(out.jacobian_determinant)
 
     def respond(
         self, model: AbstractRegressor, inputs: Float[Array, "rows features"]

@@ -1,94 +1,33 @@
-"""The structured form: the equation uₜ + a·∇u = c itself is learned, and can be shown."""
+"""The structured form: the equation uₜ + a·∇u = c itself is learned, and can be plotted."""
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Literal, get_args
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from charax.fields import AbstractField, Condition, Read, Scalar, Timed
-from charax.models._regressor import DEFAULT_SOLVER, AbstractRegressor, Regressed, good_rows, quiet_mlp
+from charax.fields import Timed
+from charax.models._equation_field import Coefficient, EquationField
+from charax.models._regressor import DEFAULT_PDE_SOLVER, AbstractRegressor, RegressionResult, succeeded
 from charax.models._scaling import Scaling
 from charax.nn import Network, mlp
-from charax.solve import Solver, find_roots
-
-Part = Literal["x", "t", "u"]
-
-
-def check_parts(reads: Sequence[str]) -> tuple[Part, ...]:
-    """What a coefficient reads, in the order x, t, u."""
-    if not reads or set(reads) - set(get_args(Part)):
-        raise ValueError(f"a coefficient reads one or more of x, t and u, got {', '.join(reads) or 'nothing'}")
-    return tuple(part for part in get_args(Part) if part in reads)
-
-
-class Coefficient(eqx.Module):
-    """A straight line and a network, of whichever of x, t and u it is told to read.
-
-    Most media are nearly linear; the line has that right at once, also where there are few data.
-    """
-
-    line: Network
-    network: Network
-    reads: tuple[Part, ...] = eqx.field(static=True)
-
-    @classmethod
-    def build(
-        cls, reads: Sequence[str], scaling: Scaling, outputs: int, *, width: int, key: PRNGKeyArray
-    ) -> "Coefficient":
-        """One hidden layer; zero at first, so that no characteristics cross."""
-        parts = check_parts(reads)
-        sizes = {"x": scaling.dim, "t": 1, "u": scaling.values}
-        inputs = sum(sizes[part] for part in parts)
-        line, network = (quiet_mlp([inputs, *hidden, outputs], key=key) for hidden in ([], [width]))
-        return cls(line, network, parts)
-
-    def __call__(
-        self, x: Float[Array, "batch d"], t: Float[Array, "batch 1"], u: Float[Array, "batch n"]
-    ) -> Float[Array, "batch outputs"]:
-        seen = {"x": x, "t": t, "u": u}
-        read = jnp.concatenate([seen[part] for part in self.reads], axis=1)
-        return self.line(read) + self.network(read)
-
-
-class EquationField(AbstractField):
-    """dx/dt = a(x, t, u) and du/dt = c(x, t, u); the time is the context."""
-
-    velocity: Coefficient
-    source: Coefficient
-    dim: int = eqx.field(static=True)
-
-    @property
-    def characteristic_dim(self) -> int:
-        return self.dim
-
-    @property
-    def reads(self) -> frozenset[Read]:
-        return frozenset({"x", "u", "context"})
-
-    def __call__(
-        self, s: Scalar, x: Float[Array, "batch k"] | None, u: Float[Array, "batch *state"], z: Condition
-    ) -> tuple[Float[Array, "batch k"], Float[Array, "batch *state"]]:
-        assert x is not None
-        assert z.context is not None
-        return self.velocity(x, z.context, u), self.source(x, z.context, u)
+from charax.solve import Solution, Solver, find_roots
 
 
 class EquationRegressor(AbstractRegressor):
     """Learns a, c and u₀ of uₜ + a(x, t, u)·∇u = c(x, t, u), u(x, 0) = u₀(x), and solves that along characteristics.
 
-    Data on a plane cannot tell a from c when both may depend on everything: c = uₜ + a·uₓ fits any a. So by default
-    both read u only, as in a conservation law; let them read x or t where the medium is known to change.
+    Data of one solution does not determine both a and c if they may depend on everything: c = uₜ + a·uₓ fits any a. So
+    by default both read u only, as in a conservation law; let them read x or t where the medium is known to change.
 
     ```python
     import jax
     import jax.numpy as jnp
     from charax.models import EquationRegressor, Scaling
 
-    model = EquationRegressor.build(Scaling.none(1, 1), width=8, key=jax.random.key(0))
+    model = EquationRegressor.build(Scaling.identity(1, 1), width=8, key=jax.random.key(0))
     x, t = jnp.ones((3, 1)), jnp.full(3, 0.5)
     out = model(x, t)
     assert out.u.shape == (3, 1) and model.velocity(x, t, out.u).shape == (3, 1)
@@ -96,8 +35,11 @@ class EquationRegressor(AbstractRegressor):
     """
 
     initial_network: Network
+    """The network of u₀, in scaled units."""
     field: EquationField
+    """The networks of a and c, in scaled units."""
     scaling: Scaling = eqx.field(static=True)
+    """The units of the data."""
 
     @classmethod
     def build(
@@ -109,7 +51,21 @@ class EquationRegressor(AbstractRegressor):
         source_reads: Sequence[str] = ("u",),
         key: PRNGKeyArray,
     ) -> "EquationRegressor":
-        """Two hidden layers for u₀, one for each coefficient."""
+        """Build a regressor with two hidden layers for u₀ and one for each coefficient.
+
+        Args:
+            scaling: The units of the data.
+            width: The width of the hidden layers.
+            velocity_reads: What a depends on, of "x", "t" and "u".
+            source_reads: What c depends on, of "x", "t" and "u".
+            key: Random key of the initial weights.
+
+        Returns:
+            The regressor.
+
+        Raises:
+            ValueError: If a coefficient depends on nothing, or on anything else.
+        """
         keys = jax.random.split(key, 3)
         d, n = scaling.dim, scaling.values
         field = EquationField(
@@ -122,56 +78,84 @@ class EquationRegressor(AbstractRegressor):
 
     def __call__(
         self, x: Float[Array, "points d"], t: Float[Array, "points"], *, solver: Solver | None = None
-    ) -> Regressed:
-        # Foot points are differentiated both ways, which only this adjoint allows.
-        solver = dataclasses.replace(solver or DEFAULT_SOLVER, adjoint="direct", per_sample=False)
-        place, time = self.scaling.place(x), t[:, None] / self.scaling.time
-        foot, found = find_roots(
-            lambda foot, row, networks: _walk(networks, foot[None], row[1][None], solver).x[0] - row[0],  # pyright: ignore[reportOptionalSubscript]
-            place,
-            (place, time),
+    ) -> RegressionResult:
+        # The foot point is differentiated in both modes, which only this adjoint allows.
+        solver = dataclasses.replace(solver or DEFAULT_PDE_SOLVER, adjoint="direct", per_sample=False)
+        position, time = self.scaling.scale_position(x), t[:, None] / self.scaling.time
+        foot_point, found = find_roots(
+            lambda foot, row, networks: _solve(networks, foot[None], row[1][None], solver).x[0] - row[0],  # pyright: ignore[reportOptionalSubscript]
+            position,
+            (position, time),
             (self.initial_network, self.field),
         )
-        solution = _walk((self.initial_network, self.field), foot, time, solver)
-        u, foot = self.scaling.value_back(solution.u), self.scaling.place_back(foot)
-        return Regressed(u, foot, jnp.ones_like(t), found & good_rows(solution), solution)
+        solution = _solve((self.initial_network, self.field), foot_point, time, solver)
+        u, foot_point = self.scaling.unscale_value(solution.u), self.scaling.unscale_position(foot_point)
+        return RegressionResult(u, foot_point, jnp.ones_like(t), found & succeeded(solution), solution)
 
     def velocity(
         self, x: Float[Array, "batch d"], t: Float[Array, "batch"], u: Float[Array, "batch n"]
     ) -> Float[Array, "batch d"]:
-        """The learned a(x, t, u), in the units of the data."""
-        unit = jnp.asarray(self.scaling.place_spread, x.dtype) / self.scaling.time
-        return unit * self.field.velocity(*self._see(x, t, u))
+        """Compute the learned velocity a(x, t, u), in the units of the data.
+
+        Args:
+            x: Positions.
+            t: Times.
+            u: Values.
+
+        Returns:
+            The velocity at every point.
+        """
+        unit = jnp.asarray(self.scaling.position_scale, x.dtype) / self.scaling.time
+        return unit * self.field.velocity(*self._scale(x, t, u))
 
     def source(
         self, x: Float[Array, "batch d"], t: Float[Array, "batch"], u: Float[Array, "batch n"]
     ) -> Float[Array, "batch n"]:
-        """The learned c(x, t, u), in the units of the data."""
-        unit = jnp.asarray(self.scaling.value_spread, x.dtype) / self.scaling.time
-        return unit * self.field.source(*self._see(x, t, u))
+        """Compute the learned source c(x, t, u), in the units of the data.
+
+        Args:
+            x: Positions.
+            t: Times.
+            u: Values.
+
+        Returns:
+            The source at every point.
+        """
+        unit = jnp.asarray(self.scaling.value_scale, x.dtype) / self.scaling.time
+        return unit * self.field.source(*self._scale(x, t, u))
 
     def initial(self, x: Float[Array, "batch d"]) -> Float[Array, "batch n"]:
-        """The learned u₀(x), in the units of the data."""
-        return self.scaling.value_back(self.initial_network(self.scaling.place(x)))
+        """Compute the learned initial value u₀(x), in the units of the data.
 
-    def paths(self, starts: Float[Array, "starts d"], times: Float[Array, "times"]) -> Float[Array, "times starts d"]:
-        """The characteristics of the learned equation."""
-        foot = self.scaling.place(starts)
+        Args:
+            x: Positions.
+
+        Returns:
+            The initial value at every position.
+        """
+        return self.scaling.unscale_value(self.initial_network(self.scaling.scale_position(x)))
+
+    def characteristics(
+        self, starts: Float[Array, "starts d"], times: Float[Array, "times"]
+    ) -> Float[Array, "times starts d"]:
+        foot_point = self.scaling.scale_position(starts)
         end = times.max()
-        walk = _walk(
+        solution = _solve(
             (self.initial_network, self.field),
-            foot,
-            jnp.full((len(foot), 1), end / self.scaling.time),
+            foot_point,
+            jnp.full((len(foot_point), 1), end / self.scaling.time),
             Solver("midpoint", steps=32),
             at=times / jnp.where(end > 0, end, 1),
         )
-        assert walk.characteristic is not None
-        return self.scaling.place_back(walk.characteristic)
+        assert solution.characteristic is not None
+        return self.scaling.unscale_position(solution.characteristic)
 
-    def _see(self, x: Array, t: Array, u: Array) -> tuple[Array, Array, Array]:
-        return self.scaling.place(x), t[:, None] / self.scaling.time, self.scaling.value(u)
+    def _scale(self, x: Array, t: Array, u: Array) -> tuple[Array, Array, Array]:
+        return self.scaling.scale_position(x), t[:, None] / self.scaling.time, self.scaling.scale_value(u)
 
 
-def _walk(networks: tuple[Network, EquationField], foot: Array, time: Array, solver: Solver, at: Array | None = None):
+def _solve(
+    networks: tuple[Network, EquationField], foot_point: Array, time: Array, solver: Solver, at: Array | None = None
+) -> Solution:
     initial, field = networks
-    return solver.solve(Timed(field), initial(foot), x0=foot, context=time, at=at)
+    return solver.solve(Timed(field), initial(foot_point), x0=foot_point, context=time, at=at)

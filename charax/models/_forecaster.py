@@ -1,7 +1,7 @@
-"""Values over time from a starting value: C-NODE and Neural ODEs driven by the times of observations."""
+"""Forecasts of time series from their first value, by Neural ODEs over the times of observations."""
 
 from dataclasses import dataclass
-from typing import Literal
+from statistics import NormalDist
 
 import equinox as eqx
 import jax
@@ -9,33 +9,43 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from charax.fields import AbstractField, CharacteristicField, JointJacobian, NetworkVelocity, PlainField, Timed
+from charax.models._names import ForecastMethod
 from charax.models._scaling import Scaling
 from charax.nn import mlp
 from charax.solve import Solution, Solver
 
-ForecastMethod = Literal["c-node", "node", "node-fair"]
-
 
 class Forecast(eqx.Module):
-    """What is expected, and how far observations scatter around that."""
+    """The mean and the standard deviation of observations."""
 
     mean: Float[Array, "batch n"]
+    """The expected value of every observation."""
     noise: Float[Array, "n"]
     """The standard deviation of an observation."""
     solution: Solution
+    """The solution behind it, with its counts."""
 
-    def band(self, width: float = 1.96) -> tuple[Float[Array, "batch n"], Float[Array, "batch n"]]:
-        """Between these, 95% of the observations are expected."""
-        return self.mean - width * self.noise, self.mean + width * self.noise
+    def prediction_interval(self, level: float = 0.95) -> tuple[Float[Array, "batch n"], Float[Array, "batch n"]]:
+        """Compute the interval that contains an observation with a given probability.
+
+        Args:
+            level: The probability.
+
+        Returns:
+            The lower and the upper ends.
+
+        Raises:
+            ValueError: If the level does not lie between 0 and 1.
+        """
+        if not 0 < level < 1:
+            raise ValueError(f"level must lie between 0 and 1, got {level}")
+        half = NormalDist().inv_cdf(0.5 + level / 2) * self.noise
+        return self.mean - half, self.mean + half
 
 
 @dataclass(frozen=True)
 class ForecasterDesign:
     """Sizes and names from which a forecaster is built.
-
-    - `augment_dim` zeros are added to the state, so that it can do what a value alone cannot: swing.
-    - `damping` slows the walk down: of the span of the data that it learned from, it goes on at most so many times.
-      A trend then levels off instead of going on for ever. None: it goes on.
 
     ```python
     import jax
@@ -43,15 +53,21 @@ class ForecasterDesign:
     from charax.nn import count_parameters
 
     design = ForecasterDesign("c-node", augment_dim=0)
-    assert count_parameters(design.build(Scaling.none(0, 1), key=jax.random.key(0))) <= 9744
+    assert count_parameters(design.build(Scaling.identity(0, 1), key=jax.random.key(0))) <= 9744
     ```
     """
 
     method: ForecastMethod = "c-node"
+    """"c-node", "node", which is the paper's baseline and reads the time, or "node-fair", which does not."""
     width: int = 64
+    """The width of the hidden layers."""
     characteristic_dim: int = 8
+    """The number k of characteristic dimensions."""
     augment_dim: int = 2
+    """The number of zeros that are added to the state, so that it can oscillate, which a value alone cannot."""
     damping: float | None = None
+    """The limit of the integration time, in multiples of the time range of the training data. It is approached
+    smoothly, so that trends level off instead of continuing forever. None: no limit."""
 
     def __post_init__(self):
         if self.width < 1 or self.augment_dim < 0:
@@ -62,8 +78,16 @@ class ForecasterDesign:
             raise ValueError(f"damping must be above 0, got {self.damping}; leave it out for none")
 
     def build(self, scaling: Scaling, *, key: PRNGKeyArray) -> "Forecaster":
-        """A new forecaster; the places of the scaling are the context's columns."""
-        timed = self.method == "node"  # the paper's reads the time; what does not can be trusted beyond its data
+        """Build a forecaster.
+
+        Args:
+            scaling: The units of the data; its positions are the columns of the context.
+            key: Random key of the initial weights.
+
+        Returns:
+            The forecaster.
+        """
+        timed = self.method == "node"  # a field that does not read the time extrapolates better
         field = Timed(self._field(scaling.values + self.augment_dim, scaling.dim + timed, key), shows_time=timed)
         noise = jnp.full(scaling.values, -1.0)
         return Forecaster(field, noise, self.augment_dim, None if timed else self.damping, scaling)
@@ -86,24 +110,30 @@ class ForecasterDesign:
 
 
 class Forecaster(eqx.Module):
-    """u(t) = u(0) + ∫₀ᵗ Σᵢ ∂u/∂zᵢ · dzᵢ/ds ds: the walk goes to the time of each observation, wherever that is.
+    """u(t) = u(0) + ∫₀ᵗ Σᵢ ∂u/∂zᵢ · dzᵢ/ds ds, integrated to the time of each observation; times may be irregular.
 
     ```python
     import jax
     import jax.numpy as jnp
     from charax.models import ForecasterDesign, Scaling
 
-    model = ForecasterDesign("c-node", width=8).build(Scaling.none(0, 2), key=jax.random.key(0))
+    model = ForecasterDesign("c-node", width=8).build(Scaling.identity(0, 2), key=jax.random.key(0))
     forecast = model(jnp.zeros((3, 2)), jnp.array([0.0, 0.7, 2.5]))
     assert forecast.mean[0].tolist() == [0.0, 0.0] and forecast.noise.shape == (2,)
+    lower, upper = forecast.prediction_interval(0.95)
     ```
     """
 
     field: Timed
+    """The field, integrated to the time of each sample."""
     log_noise: Float[Array, "n"]
+    """The logarithm of the standard deviation of observations, in scaled units."""
     augment_dim: int = eqx.field(static=True)
+    """The number of zeros that are added to the state."""
     damping: float | None = eqx.field(static=True)
+    """The limit of the integration time, as in `ForecasterDesign`."""
     scaling: Scaling = eqx.field(static=True)
+    """The units of the data."""
 
     def __call__(
         self,
@@ -113,17 +143,35 @@ class Forecaster(eqx.Module):
         *,
         solver: Solver | None = None,
     ) -> Forecast:
-        """The value at each time since the starting value, given what is known of the series."""
-        values = self.scaling.value(start)
-        state = jnp.concatenate([values, jnp.zeros((len(values), self.augment_dim), values.dtype)], axis=1)
-        known = jnp.zeros((len(values), 0), values.dtype) if context is None else self.scaling.place(context)
-        seen = jnp.concatenate([self.clock(t)[:, None], known], axis=1)
-        solution = (solver or Solver(rtol=1e-3, atol=1e-3, max_steps=512)).solve(self.field, state, context=seen)
-        spread = jnp.asarray(self.scaling.value_spread, start.dtype)
-        mean = self.scaling.value_back(solution.u[:, : self.scaling.values])
-        return Forecast(mean, spread * jnp.exp(self.log_noise), solution)
+        """Forecast one value per row.
 
-    def clock(self, t: Float[Array, "batch"]) -> Float[Array, "batch"]:
-        """How far the walk goes until t, in spans of the data."""
-        spans = t / self.scaling.time
-        return spans if self.damping is None else -self.damping * jnp.expm1(-spans / self.damping)
+        Args:
+            start: The first value of the series.
+            t: The time since then.
+            context: Columns that are known about the series.
+            solver: How to integrate; adaptive steps with tolerances of 1e-3 by default.
+
+        Returns:
+            The forecast.
+        """
+        values = self.scaling.scale_value(start)
+        state = jnp.concatenate([values, jnp.zeros((len(values), self.augment_dim), values.dtype)], axis=1)
+        known = jnp.zeros((len(values), 0), values.dtype) if context is None else self.scaling.scale_position(context)
+        condition = jnp.concatenate([self.integration_time(t)[:, None], known], axis=1)
+        solver = solver or Solver(rtol=1e-3, atol=1e-3, max_steps=512)
+        solution = solver.solve(self.field, state, context=condition)
+        scale = jnp.asarray(self.scaling.value_scale, start.dtype)
+        mean = self.scaling.unscale_value(solution.u[:, : self.scaling.values])
+        return Forecast(mean, scale * jnp.exp(self.log_noise), solution)
+
+    def integration_time(self, t: Float[Array, "batch"]) -> Float[Array, "batch"]:
+        """Compute how long to integrate for a forecast at time t, in multiples of the time range of the data.
+
+        Args:
+            t: Times since the first value.
+
+        Returns:
+            The integration times, which do not exceed `damping`.
+        """
+        ratio = t / self.scaling.time
+        return ratio if self.damping is None else -self.damping * jnp.expm1(-ratio / self.damping)

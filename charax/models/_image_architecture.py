@@ -11,7 +11,8 @@ from charax.fields import NetworkVelocity
 from charax.models._architecture import AbstractArchitecture
 from charax.models._classifier import Classifier
 from charax.models._lift import AbstractLift, Identity, InputLayer, PositionVelocity, ZeroAugment
-from charax.models._methods import Jacobian, assemble, parse_method
+from charax.models._methods import build_neural_ode, parse_method
+from charax.models._names import JacobianForm
 from charax.nn import Apply, AveragePool, Chain, Conv, Flatten, InstanceNorm, Linear, Network, Patches
 
 Style = Literal["grey", "colour"]
@@ -48,7 +49,7 @@ class ImageArchitecture(AbstractArchitecture):
     """Join squares of this many pixels a side into channels first, so that the walk is on a smaller grid."""
     stem: int = 0
     """Learn this many channels from those with a convolution, for every method alike; 0 for none."""
-    jacobian: Jacobian = "separate"
+    jacobian: JacobianForm = "separate"
 
     @property
     def kind(self) -> str:
@@ -71,7 +72,7 @@ class ImageArchitecture(AbstractArchitecture):
             reads=("s", "context"),
         )
         network = _NETWORKS[self.style]
-        ode = assemble(
+        ode = build_neural_ode(
             parts,
             lift,
             channels,

@@ -1,7 +1,7 @@
-"""The paper's eight methods are four lifts times {plain, characteristic}."""
+"""The paper's eight methods: four lifts times {plain, characteristic}."""
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 import jax
 from jaxtyping import PRNGKeyArray
@@ -10,7 +10,6 @@ from charax.fields import (
     AbstractField,
     AbstractVelocity,
     CharacteristicField,
-    JacobianForm,
     NetworkVelocity,
     PlainField,
     Read,
@@ -18,43 +17,40 @@ from charax.fields import (
     build_jacobian,
 )
 from charax.models._lift import AbstractLift, Identity, InputLayer, PositionVelocity, ZeroAugment
+from charax.models._names import METHOD_NAMES, JacobianForm
 from charax.models._neural_ode import NeuralODE
 from charax.nn import Chain, Linear, mlp
 
-Method = Literal[
-    "node",
-    "c-node",
-    "anode",
-    "anode+c-node",
-    "2nd-order",
-    "2nd-order+c-node",
-    "il-node",
-    "il-node+c-node",
-]
-Jacobian = JacobianForm
-METHOD_NAMES: tuple[Method, ...] = get_args(Method)
 
-
-class Parts(NamedTuple):
-    """What a method's name says."""
+class MethodParts(NamedTuple):
+    """The lift and the kind of field of a method."""
 
     lift: Literal["node", "anode", "2nd-order", "il-node"]
     characteristic: bool
 
 
-def parse_method(method: str) -> Parts:
-    """The lift and the kind of field that a method's name stands for.
+def parse_method(method: str) -> MethodParts:
+    """Split a method's name into its lift and its kind of field.
 
     ```python
     from charax.models import parse_method
 
     assert parse_method("anode+c-node") == ("anode", True)
     ```
+
+    Args:
+        method: One of `METHOD_NAMES`.
+
+    Returns:
+        `lift` ("node", "anode", "2nd-order" or "il-node"), and whether the field is `characteristic`.
+
+    Raises:
+        ValueError: If the name is unknown.
     """
     if method not in METHOD_NAMES:
         raise ValueError(f"unknown method {method!r}; choose from {', '.join(METHOD_NAMES)}")
     lift = "node" if method == "c-node" else method.removesuffix("+c-node")
-    return Parts(lift, method.endswith("c-node"))  # pyright: ignore[reportArgumentType]
+    return MethodParts(lift, method.endswith("c-node"))  # pyright: ignore[reportArgumentType]
 
 
 def neural_ode(
@@ -65,12 +61,11 @@ def neural_ode(
     augment_dim: int = 4,
     characteristic_dim: int = 2,
     activation: str = "tanh",
-    jacobian: Jacobian = "separate",
+    jacobian: JacobianForm = "separate",
     key: PRNGKeyArray,
 ) -> NeuralODE:
-    """Any of the eight methods for data with `features` columns, with small perceptrons inside.
+    """Build any of the eight methods for rows of numbers, with small perceptrons inside.
 
-    `augment_dim` is what ANODE adds and IL-NODE and the second-order position have beyond the data's columns.
     The velocity of a characteristic reads s and the initial value.
 
     ```python
@@ -80,6 +75,23 @@ def neural_ode(
     model = neural_ode("il-node+c-node", 2, key=jax.random.key(0))
     assert model(jax.numpy.ones((4, 2))).u.shape == (4, 6)
     ```
+
+    Args:
+        method: One of `METHOD_NAMES`.
+        features: The number of columns of the data.
+        width: The width of the hidden layers.
+        augment_dim: The number of dimensions that the state of ANODE, of IL-NODE and of the second-order position has
+            beyond the data's columns.
+        characteristic_dim: The number k of characteristic dimensions.
+        activation: The name of the activation function.
+        jacobian: The form of the Jacobian.
+        key: Random key of the initial weights.
+
+    Returns:
+        The model, a lift and a field.
+
+    Raises:
+        ValueError: If a name is unknown.
     """
     parts = parse_method(method)
     lift_key, velocity_key, network_key = jax.random.split(key, 3)
@@ -96,7 +108,7 @@ def neural_ode(
         reads=("s", "u0"),
     )
     network = lambda inputs, outputs, key: mlp([inputs, width, outputs], activation=activation, key=key)
-    return assemble(
+    return build_neural_ode(
         parts,
         lift,
         channels,
@@ -108,22 +120,31 @@ def neural_ode(
     )
 
 
-def assemble(
-    parts: Parts,
+def build_neural_ode(
+    parts: MethodParts,
     lift: AbstractLift,
     channels: int,
     *,
     velocity: AbstractVelocity,
     network: Callable[[int, int, PRNGKeyArray], Chain],
-    jacobian: Jacobian = "separate",
+    jacobian: JacobianForm = "separate",
     reads: tuple[Read, ...],
     key: PRNGKeyArray,
 ) -> NeuralODE:
-    """Put a method together: `network(inputs, outputs, key)` makes the plain field or each column of the Jacobian,
-    or all of its columns if that is `joint`.
+    """Build a method from its lift and its networks.
 
-    `channels` is the state's last axis after the lift; `velocity` is used by characteristic methods only, and
-    `reads` by plain ones.
+    Args:
+        parts: The lift and the kind of field, from `parse_method`.
+        lift: The lift.
+        channels: The size of the state's last axis after the lift.
+        velocity: The velocity of a characteristic method; plain ones ignore it.
+        network: `network(inputs, outputs, key)` builds the plain field, or the networks of the Jacobian.
+        jacobian: The form of the Jacobian.
+        reads: The inputs of a plain field; characteristic ones ignore it.
+        key: Random key of the initial weights.
+
+    Returns:
+        The model.
     """
     second_order = parts.lift == "2nd-order"
     outputs = channels // 2 if second_order else channels

@@ -10,12 +10,13 @@ from jaxtyping import PRNGKeyArray
 
 from charax.models._classifier import Classifier
 from charax.models._image_architecture import ImageArchitecture, Style
-from charax.models._methods import METHOD_NAMES, Method, parse_method
+from charax.models._methods import parse_method
+from charax.models._names import METHOD_NAMES, Method
 from charax.nn import count_parameters
 from charax.solve import Solver
 
 Dataset = Literal["mnist", "cifar10", "svhn"]
-DATASETS: tuple[Dataset, ...] = get_args(Dataset)
+PAPER_DATASETS: tuple[Dataset, ...] = get_args(Dataset)
 
 
 class Shape(NamedTuple):
@@ -83,8 +84,10 @@ RECIPES: Mapping[Dataset, Mapping[Method, Recipe]] = MappingProxyType(
 
 def find_recipe(dataset: str, method: str) -> tuple[Shape, Recipe]:
     """The row of the paper's table, or a sentence that lists what there is."""
-    if dataset not in DATASETS:
-        raise ValueError(f"unknown dataset {dataset!r}; the paper's image classifiers are for {', '.join(DATASETS)}")
+    if dataset not in PAPER_DATASETS:
+        raise ValueError(
+            f"unknown dataset {dataset!r}; the paper's image classifiers are for {', '.join(PAPER_DATASETS)}"
+        )
     parse_method(method)
     return SHAPES[dataset], RECIPES[dataset][method]  # pyright: ignore[reportArgumentType]
 
@@ -160,3 +163,23 @@ def count_table() -> list[CountRow]:
         for dataset in ("mnist", "cifar10")
         for method in METHOD_NAMES
     ]
+
+
+def paper_parameters(dataset: str, method: str) -> int | None:
+    """Look up the number of parameters that the paper reports for a classifier.
+
+    Args:
+        dataset: Name of the data set.
+        method: Name of the method.
+
+    Returns:
+        The number; None if the paper has no such classifier.
+
+    ```python
+    from charax.models import paper_parameters
+
+    assert paper_parameters("mnist", "c-node") == 83_041
+    ```
+    """
+    recipe = dict(RECIPES.get(dataset, {})).get(method)  # pyright: ignore[reportCallIssue, reportArgumentType]
+    return None if recipe is None else recipe.parameters

@@ -1,16 +1,15 @@
 """Architectures and solvers by the name of a preset."""
 
 from dataclasses import fields, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from charax.models._architecture import AbstractArchitecture
 from charax.models._image_architecture import ImageArchitecture
-from charax.models._methods import Jacobian, parse_method
-from charax.models._paper_models import DATASETS, paper_architecture, paper_solver
+from charax.models._methods import parse_method
+from charax.models._names import JacobianForm
+from charax.models._paper_models import PAPER_DATASETS, paper_architecture, paper_solver
 from charax.models._vector_architecture import VectorArchitecture
 from charax.solve import Solver
-
-Preset = Literal["small", "cpu", "paper", "dense"]
 
 
 class Design(NamedTuple):
@@ -26,7 +25,7 @@ def find_design(
     shape: tuple[int, ...],
     *,
     dataset: str = "",
-    jacobian: Jacobian = "separate",
+    jacobian: JacobianForm = "separate",
     **sizes: int | None,
 ) -> Design:
     """A preset's design for inputs of one shape; `sizes` that are not None replace fields of the architecture.
@@ -50,10 +49,10 @@ def find_design(
     if len(shape) == 1 or preset == "dense":
         design = Design(VectorArchitecture(method), Solver("midpoint", steps=4))
     elif preset == "paper":
-        if dataset not in DATASETS:
+        if dataset not in PAPER_DATASETS:
             raise ValueError(
                 f"the paper has no image classifier for {dataset!r}: use preset small or cpu, "
-                f"or one of {', '.join(DATASETS)}"
+                f"or one of {', '.join(PAPER_DATASETS)}"
             )
         design = Design(paper_architecture(dataset, method), paper_solver(dataset, method))
     elif preset in _IMAGES:

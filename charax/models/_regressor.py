@@ -1,4 +1,4 @@
-"""u(x, t) learned from samples of it: the contract, and the plain Neural ODEs to compare with."""
+"""The interface of regressors of u(x, t), their result, and what they share."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -8,96 +8,104 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from charax.fields import PlainField, Timed
 from charax.models._scaling import Scaling
-from charax.nn import Chain, Network, mlp
+from charax.nn import Chain, mlp
 from charax.solve import Outcome, Solution, Solver
 
+DEFAULT_PDE_SOLVER = Solver("midpoint", steps=6)
+"""The default solver of regressors, as accurate as their networks."""
 
-class Regressed(eqx.Module):
-    """The value at every point, and how it was found."""
+_MIN_DETERMINANT = 0.25
+"""Below this determinant neighbouring characteristics are penalised: they contracted to a quarter of their distance."""
+
+
+class RegressionResult(eqx.Module):
+    """The values at some points, and the characteristics that lead there.
+
+    ```python
+    import jax
+    import jax.numpy as jnp
+    from charax.models import Scaling, build_regressor
+
+    model = build_regressor("c-node", Scaling.identity(1, 1), width=4, key=jax.random.key(0))
+    result = model(jnp.ones((3, 1)), jnp.ones(3))
+    assert result.u.shape == result.foot_point.shape == (3, 1) and result.found.all()
+    ```
+    """
 
     u: Float[Array, "points n"]
-    foot: Float[Array, "points d"]
-    """Where the walk to the point started at t = 0."""
-    spread: Float[Array, "points"]
-    """det ∂x/∂ξ: how far apart neighbouring paths are, beside where they started. At 0 they cross."""
+    """The value at every point."""
+    foot_point: Float[Array, "points d"]
+    """Where the characteristic through the point starts at t = 0."""
+    jacobian_determinant: Float[Array, "points"]
+    """det ∂x/∂ξ of the map from foot points ξ to positions x at time t; at 0 neighbouring characteristics cross."""
     found: Bool[Array, "points"]
-    """False where the root finder found no foot point or the walk failed: u means nothing there."""
+    """False where the root finder found no foot point or the solve failed: u is meaningless there."""
     solution: Solution
+    """The solution along the characteristics."""
 
 
 class AbstractRegressor(eqx.Module):
-    """A learned function of place and time with n values, in the units of its data."""
+    """A learned function u(x, t) with n values, in the units of its data."""
 
     scaling: eqx.AbstractVar[Scaling]
 
     @abstractmethod
     def __call__(
         self, x: Float[Array, "points d"], t: Float[Array, "points"], *, solver: Solver | None = None
-    ) -> Regressed:
-        """The value at every point."""
+    ) -> RegressionResult:
+        """Compute the value at every point.
+
+        Args:
+            x: Positions.
+            t: Times.
+            solver: How to integrate; `DEFAULT_PDE_SOLVER` by default.
+
+        Returns:
+            The values, and how they were found.
+        """
 
     @abstractmethod
-    def paths(self, starts: Float[Array, "starts d"], times: Float[Array, "times"]) -> Float[Array, "times starts d"]:
-        """The learned characteristics from places at t = 0: where they are at some times."""
+    def characteristics(
+        self, starts: Float[Array, "starts d"], times: Float[Array, "times"]
+    ) -> Float[Array, "times starts d"]:
+        """Compute the learned characteristics.
+
+        Args:
+            starts: Positions at t = 0.
+            times: Times, in increasing order.
+
+        Returns:
+            The positions of every characteristic at every time.
+        """
 
 
-DEFAULT_SOLVER = Solver("midpoint", steps=6)
-"""As accurate as the networks are."""
+def crossing_penalty(determinant: Float[Array, "points"]) -> Float[Array, "points"]:
+    """Penalise characteristics that come close to crossing, beyond which a point has several values or none.
+
+    ```python
+    import jax.numpy as jnp
+    from charax.models import crossing_penalty
+
+    assert crossing_penalty(jnp.array([1.0, 0.0])).tolist() == [0.0, 0.0625]
+    ```
+
+    Args:
+        determinant: `RegressionResult.jacobian_determinant`.
+
+    Returns:
+        The penalty of every point: 0 where neighbouring characteristics keep a quarter of their initial distance.
+    """
+    return jnp.square(jax.nn.relu(_MIN_DETERMINANT - determinant))
 
 
-def good_rows(solution: Solution) -> Bool[Array, "points"]:
-    """Which samples of a walk ended with a number."""
+def succeeded(solution: Solution) -> Bool[Array, "points"]:
+    """Which samples of a solve are finite and successful."""
     return jnp.isfinite(solution.u).all(axis=1) & (solution.outcome == Outcome.SUCCESS)
 
 
-def quiet_mlp(sizes: Sequence[int], *, key: PRNGKeyArray) -> Chain:
-    """A perceptron that is zero at first."""
+def zero_mlp(sizes: Sequence[int], *, key: PRNGKeyArray) -> Chain:
+    """Build a perceptron whose output is zero before training."""
     network = mlp(sizes, key=key)
     last = network.layers[-1]
     return Chain(*network.layers[:-1], jax.tree.map(jnp.zeros_like, last))
-
-
-class TimeRegressor(AbstractRegressor):
-    """A plain Neural ODE over time at every place: u(x, t) = u₀(x) + ∫₀ᵗ NN(x, τ) dτ.
-
-    Without a network for u₀ it starts at 0 whatever it learns: that is the paper's baseline. With one it is the fair
-    one.
-
-    ```python
-    import jax
-    import jax.numpy as jnp
-    from charax.models import Scaling, TimeRegressor
-
-    paper = TimeRegressor.build(Scaling.none(1, 1), width=8, fair=False, key=jax.random.key(0))
-    assert paper(jnp.ones((3, 1)), jnp.zeros(3)).u.tolist() == [[0.0]] * 3
-    ```
-    """
-
-    initial: Network | None
-    field: Timed
-    scaling: Scaling = eqx.field(static=True)
-
-    @classmethod
-    def build(cls, scaling: Scaling, *, width: int, fair: bool, key: PRNGKeyArray) -> "TimeRegressor":
-        """One hidden layer for u₀, two for ∂u/∂t."""
-        initial_key, key = jax.random.split(key)
-        d, n = scaling.dim, scaling.values
-        initial = mlp([d, width, n], key=initial_key) if fair else None
-        rate = PlainField(mlp([1 + d, width, width, n], key=key), reads=("context",))
-        return cls(initial=initial, field=Timed(rate), scaling=scaling)
-
-    def __call__(
-        self, x: Float[Array, "points d"], t: Float[Array, "points"], *, solver: Solver | None = None
-    ) -> Regressed:
-        place, time = self.scaling.place(x), t[:, None] / self.scaling.time
-        nothing = self.scaling.value(jnp.zeros((len(x), self.scaling.values), x.dtype))
-        start = nothing if self.initial is None else self.initial(place)
-        context = jnp.concatenate([time, place], axis=1)
-        solution = (solver or DEFAULT_SOLVER).solve(self.field, start, context=context)
-        return Regressed(self.scaling.value_back(solution.u), x, jnp.ones_like(t), good_rows(solution), solution)
-
-    def paths(self, starts: Float[Array, "starts d"], times: Float[Array, "times"]) -> Float[Array, "times starts d"]:
-        """It stays where it is."""
-        return jnp.broadcast_to(starts, (len(times), *starts.shape))

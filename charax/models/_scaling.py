@@ -14,73 +14,122 @@ def _power_of_two(width: float) -> float:
 
 
 def _round(values: Float[np.ndarray, "points n"]) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Middle and spread of every column: a power of two, and a multiple of that."""
-    spreads = [_power_of_two(float(width)) for width in (values.max(axis=0) - values.min(axis=0)) / 3]
+    """The center and the scale of every column: the scale a power of two, the center a multiple of it."""
+    scales = [_power_of_two(float(width)) for width in (values.max(axis=0) - values.min(axis=0)) / 3]
     middles = (values.max(axis=0) + values.min(axis=0)) / 2
-    centres = [spread * round(float(middle) / spread) for middle, spread in zip(middles, spreads, strict=True)]
-    return tuple(centres), tuple(spreads)
+    centers = [scale * round(float(middle) / scale) for middle, scale in zip(middles, scales, strict=True)]
+    return tuple(centers), tuple(scales)
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """Places and values in units of their spread around their middle, times in units of the longest.
+    """Centers and scales of positions and values, and the scale of time.
 
-    Time keeps its zero, for that is where the initial value is.
+    Time keeps its zero, which is where the initial value is.
 
     ```python
     import numpy as np
     from charax.models import Scaling
 
-    scaling = Scaling.of(np.array([[1.0], [2.0]]), np.array([0.0, 4.0]), np.array([[5.0], [7.0]]))
-    assert scaling.time == 4.0 and scaling.value_centre == (6.0,)
-    assert Scaling.from_json(scaling.to_json()) == scaling
+    scaling = Scaling.fit(np.array([[1.0], [2.0]]), np.array([0.0, 4.0]), np.array([[5.0], [7.0]]))
+    assert scaling.time == 4.0 and scaling.value_center == (6.0,)
     ```
     """
 
-    place_centre: tuple[float, ...]
-    place_spread: tuple[float, ...]
+    position_center: tuple[float, ...]
+    """The center of every coordinate of x."""
+    position_scale: tuple[float, ...]
+    """The scale of every coordinate of x."""
     time: float
-    value_centre: tuple[float, ...]
-    value_spread: tuple[float, ...]
+    """The scale of time."""
+    value_center: tuple[float, ...]
+    """The center of every component of u."""
+    value_scale: tuple[float, ...]
+    """The scale of every component of u."""
 
     @classmethod
-    def of(
+    def fit(
         cls, x: Float[np.ndarray, "points d"], t: Float[np.ndarray, "points"], u: Float[np.ndarray, "values n"]
     ) -> "Scaling":
-        """The scaling that suits some data, in round numbers, so that another draw compiles to the same program."""
-        (places, place_spread), (values, value_spread) = _round(x), _round(u)
-        return cls(places, place_spread, _power_of_two(float(t.max())), values, value_spread)
+        """Compute the scaling of data, in round numbers, so that another sample of them compiles to the same program.
+
+        Args:
+            x: Positions.
+            t: Times.
+            u: Values; there may be another number of them.
+
+        Returns:
+            The scaling.
+        """
+        (position_center, position_scale), (value_center, value_scale) = _round(x), _round(u)
+        return cls(position_center, position_scale, _power_of_two(float(t.max())), value_center, value_scale)
 
     @classmethod
-    def none(cls, d: int, n: int) -> "Scaling":
-        """For data that are used as they are."""
+    def identity(cls, d: int, n: int) -> "Scaling":
+        """Build the scaling that changes nothing.
+
+        Args:
+            d: The number of space dimensions.
+            n: The number of values.
+
+        Returns:
+            The scaling.
+        """
         return cls((0.0,) * d, (1.0,) * d, 1.0, (0.0,) * n, (1.0,) * n)
 
     @property
     def dim(self) -> int:
         """The number d of space dimensions."""
-        return len(self.place_centre)
+        return len(self.position_center)
 
     @property
     def values(self) -> int:
         """The number n of values."""
-        return len(self.value_centre)
+        return len(self.value_center)
 
-    def place(self, x: Float[Array, "*batch d"]) -> Float[Array, "*batch d"]:
-        """A place as the networks see it."""
-        return (x - jnp.asarray(self.place_centre, x.dtype)) / jnp.asarray(self.place_spread, x.dtype)
+    def scale_position(self, x: Float[Array, "*batch d"]) -> Float[Array, "*batch d"]:
+        """Convert positions from the units of the data to those of the networks.
 
-    def place_back(self, x: Float[Array, "*batch d"]) -> Float[Array, "*batch d"]:
-        """The inverse of `place`."""
-        return jnp.asarray(self.place_centre, x.dtype) + jnp.asarray(self.place_spread, x.dtype) * x
+        Args:
+            x: Positions.
 
-    def value(self, u: Float[Array, "*batch n"]) -> Float[Array, "*batch n"]:
-        """A value as the networks see it."""
-        return (u - jnp.asarray(self.value_centre, u.dtype)) / jnp.asarray(self.value_spread, u.dtype)
+        Returns:
+            Scaled positions.
+        """
+        return (x - jnp.asarray(self.position_center, x.dtype)) / jnp.asarray(self.position_scale, x.dtype)
 
-    def value_back(self, u: Float[Array, "*batch n"]) -> Float[Array, "*batch n"]:
-        """The inverse of `value`."""
-        return jnp.asarray(self.value_centre, u.dtype) + jnp.asarray(self.value_spread, u.dtype) * u
+    def unscale_position(self, x: Float[Array, "*batch d"]) -> Float[Array, "*batch d"]:
+        """Invert `scale_position`.
+
+        Args:
+            x: Scaled positions.
+
+        Returns:
+            Positions.
+        """
+        return jnp.asarray(self.position_center, x.dtype) + jnp.asarray(self.position_scale, x.dtype) * x
+
+    def scale_value(self, u: Float[Array, "*batch n"]) -> Float[Array, "*batch n"]:
+        """Convert values from the units of the data to those of the networks.
+
+        Args:
+            u: Values.
+
+        Returns:
+            Scaled values.
+        """
+        return (u - jnp.asarray(self.value_center, u.dtype)) / jnp.asarray(self.value_scale, u.dtype)
+
+    def unscale_value(self, u: Float[Array, "*batch n"]) -> Float[Array, "*batch n"]:
+        """Invert `scale_value`.
+
+        Args:
+            u: Scaled values.
+
+        Returns:
+            Values.
+        """
+        return jnp.asarray(self.value_center, u.dtype) + jnp.asarray(self.value_scale, u.dtype) * u
 
     def to_json(self) -> dict[str, Any]:
         """Plain lists and numbers."""

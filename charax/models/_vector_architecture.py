@@ -8,7 +8,8 @@ from jaxtyping import PRNGKeyArray
 
 from charax.models._architecture import AbstractArchitecture
 from charax.models._classifier import Classifier
-from charax.models._methods import Jacobian, neural_ode, parse_method
+from charax.models._methods import neural_ode, parse_method
+from charax.models._names import JacobianForm
 from charax.nn import Flatten, Linear
 
 
@@ -31,7 +32,7 @@ class VectorArchitecture(AbstractArchitecture):
     augment_dim: int = 4
     characteristic_dim: int = 2
     activation: str = "tanh"
-    jacobian: Jacobian = "separate"
+    jacobian: JacobianForm = "separate"
 
     @property
     def kind(self) -> str:

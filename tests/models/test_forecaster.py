@@ -14,22 +14,25 @@ DECAY = Timed(PlainField(lambda u: -u, reads=("u",)), shows_time=False)
 
 
 def test_series_go_to_their_own_irregular_times_from_their_own_values():
-    model = Forecaster(DECAY, jnp.zeros(1), 0, None, Scaling.none(0, 1))
+    model = Forecaster(DECAY, jnp.zeros(1), 0, None, Scaling.identity(0, 1))
     start, t = jnp.array([[1.0], [2.0], [3.0]]), jnp.array([0.1, 2.0, 0.0])
     forecast = model(start, t, solver=Solver("midpoint", steps=100))
     np.testing.assert_allclose(forecast.mean[:, 0], start[:, 0] * jnp.exp(-t), rtol=1e-3)
-    lower, upper = forecast.band()
-    np.testing.assert_allclose((upper - lower) / 2, 1.96, rtol=1e-5)
+    for level, quantile in ((0.95, 1.959964), (0.5, 0.674490)):
+        lower, upper = forecast.prediction_interval(level)
+        np.testing.assert_allclose((upper - lower) / 2, quantile, rtol=1e-6)
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        forecast.prediction_interval(95.0)
 
 
 def test_damped_walk_starts_like_any_other_and_levels_off():
     model = Forecaster(DECAY, jnp.zeros(1), 0, 0.5, Scaling((), (), 2.0, (0.0,), (1.0,)))
-    clock = model.clock(jnp.array([0.0, 0.002, 1000.0]))
-    np.testing.assert_allclose(clock, [0.0, 0.001, 0.5], rtol=5e-3)
+    times = model.integration_time(jnp.array([0.0, 0.002, 1000.0]))
+    np.testing.assert_allclose(times, [0.0, 0.001, 0.5], rtol=5e-3)
 
 
 def test_context_changes_the_forecast():
-    model = ForecasterDesign("c-node", width=4, augment_dim=0).build(Scaling.none(1, 1), key=jax.random.key(0))
+    model = ForecasterDesign("c-node", width=4, augment_dim=0).build(Scaling.identity(1, 1), key=jax.random.key(0))
     solver = Solver("euler", steps=1)
     mean = model(jnp.ones((2, 1)), jnp.ones(2), jnp.array([[0.0], [1.0]]), solver=solver).mean
     assert mean[0, 0] != mean[1, 0]
@@ -37,7 +40,7 @@ def test_context_changes_the_forecast():
 
 @pytest.mark.parametrize(("method", "width", "parameters"), [("c-node", 64, 9617), ("node", 96, 9698)])
 def test_sizes_are_at_most_the_papers(method, width, parameters):
-    model = ForecasterDesign(method, width, augment_dim=0).build(Scaling.none(0, 1), key=jax.random.key(0))
+    model = ForecasterDesign(method, width, augment_dim=0).build(Scaling.identity(0, 1), key=jax.random.key(0))
     assert count_parameters(model) == parameters <= 9744
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from charax.fields import SeparateJacobian
 from charax.models import EquationRegressor, PathRegressor, PathVelocity, Scaling, TimeRegressor
-from charax.models._equation_regressor import Coefficient, EquationField
+from charax.models._equation_field import Coefficient, EquationField
 from charax.nn import count_parameters
 from charax.pde import PaperProblem
 from charax.solve import Solver
@@ -22,7 +22,7 @@ def burgers_path(slope: float) -> PathRegressor:
         initial=lambda x: slope * x,
         velocity=PathVelocity(lambda seen: jnp.stack([seen[:, 0], jnp.full(len(seen), one)], axis=1), dim=1),
         jacobian=SeparateJacobian([lambda seen: jnp.zeros_like(seen[:, :1])] * 2, reads_x=True),
-        scaling=Scaling.none(1, 1),
+        scaling=Scaling.identity(1, 1),
     )
 
 
@@ -30,7 +30,7 @@ def test_paths_carry_the_initial_value_as_burgers_equation_does():
     out = burgers_path(0.5)(X, T)
     assert out.found.all()
     np.testing.assert_allclose(out.u, 0.5 * X / (1 + 0.5 * T[:, None]), rtol=1e-5)
-    np.testing.assert_allclose(out.foot, X / (1 + 0.5 * T[:, None]), rtol=1e-5)
+    np.testing.assert_allclose(out.foot_point, X / (1 + 0.5 * T[:, None]), rtol=1e-5)
 
 
 def test_gradient_through_the_foot_point_agrees_with_the_closed_form():
@@ -44,16 +44,16 @@ def test_place_that_no_path_reaches_is_marked():
         initial=lambda x: x**2 + 1,
         velocity=PathVelocity(lambda seen: jnp.stack([seen[:, 0], jnp.zeros(len(seen))], axis=1), dim=1),
         jacobian=SeparateJacobian([lambda seen: jnp.zeros_like(seen[:, :1])] * 2, reads_x=True),
-        scaling=Scaling.none(1, 1),
+        scaling=Scaling.identity(1, 1),
     )
     assert model(jnp.array([[-5.0]]), jnp.array([1.0])).found.tolist() == [False]
 
 
 @pytest.mark.slow
 def test_known_coefficients_give_the_solution_of_their_equation():
-    identity = Coefficient(lambda seen: seen, ("u",))
+    identity = Coefficient(lambda u: u, jnp.zeros_like, ("u",))
     model = EquationRegressor(
-        initial_network=lambda x: 2 * x / 3, field=EquationField(identity, identity, 1), scaling=Scaling.none(1, 1)
+        initial_network=lambda x: 2 * x / 3, field=EquationField(identity, identity, 1), scaling=Scaling.identity(1, 1)
     )
     out = model(X, T, solver=Solver("midpoint", steps=40))
     assert out.found.all()
@@ -79,10 +79,10 @@ def test_baseline_of_the_paper_starts_at_zero_and_the_fair_one_need_not():
 
 @pytest.mark.slow
 def test_two_dimensions_and_two_values_have_their_shapes():
-    model = PathRegressor.build(Scaling.none(2, 2), width=4, key=jax.random.key(0))
+    model = PathRegressor.build(Scaling.identity(2, 2), width=4, key=jax.random.key(0))
     assert model(jnp.ones((3, 2)), jnp.ones(3)).u.shape == (3, 2)
-    assert model.paths(jnp.ones((5, 2)), jnp.array([0.0, 1.0])).shape == (2, 5, 2)
+    assert model.characteristics(jnp.ones((5, 2)), jnp.array([0.0, 1.0])).shape == (2, 5, 2)
 
 
 def test_c_node_of_the_experiment_is_no_larger_than_the_papers():
-    assert count_parameters(PathRegressor.build(Scaling.none(1, 1), width=15, key=jax.random.key(0))) == 755
+    assert count_parameters(PathRegressor.build(Scaling.identity(1, 1), width=15, key=jax.random.key(0))) == 755

@@ -2,7 +2,6 @@ from ._continuous import ContinuousFlow as ContinuousFlow
 from ._designs import PAPER_FLOW_SOLVER as PAPER_FLOW_SOLVER
 from ._designs import PAPER_FLOWS as PAPER_FLOWS
 from ._designs import AbstractFlowDesign as AbstractFlowDesign
-from ._designs import FlowMethod as FlowMethod
 from ._designs import ImageFlowDesign as ImageFlowDesign
 from ._designs import VectorFlowDesign as VectorFlowDesign
 from ._designs import paper_flow_design as paper_flow_design

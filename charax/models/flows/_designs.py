@@ -4,12 +4,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 from jaxtyping import PRNGKeyArray
 
+from charax.models._names import FlowMethod
 from charax.models.flows._continuous import ContinuousFlow
 from charax.models.flows._fields import image_flow_field, vector_flow_field
 from charax.models.flows._flow import AbstractFlow
@@ -17,8 +18,6 @@ from charax.models.flows._multiscale import MultiScaleFlow
 from charax.models.flows._pixels import Pixels
 from charax.nn import count_parameters
 from charax.solve import Solver
-
-FlowMethod = Literal["node", "c-node"]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,29 @@
+"""Names that appear in configs. This module imports nothing heavy, so that a command line can read it without JAX."""
+
+from typing import Literal, get_args
+
+from charax.fields import JacobianForm as JacobianForm
+
+Method = Literal[
+    "node",
+    "c-node",
+    "anode",
+    "anode+c-node",
+    "2nd-order",
+    "2nd-order+c-node",
+    "il-node",
+    "il-node+c-node",
+]
+"""The paper's eight methods of classification."""
+METHOD_NAMES: tuple[Method, ...] = get_args(Method)
+"""The names of the paper's eight methods."""
+FlowMethod = Literal["node", "c-node"]
+"""The fields of a flow: plain or characteristic."""
+ForecastMethod = Literal["c-node", "node", "node-fair"]
+"""The fields of a forecaster; `node` is the paper's baseline, which reads the time."""
+PDEMethod = Literal["c-node", "node", "node-fair", "equation"]
+"""The regressors of solutions of PDEs, as in `build_regressor`."""
+Preset = Literal["small", "cpu", "paper", "dense"]
+"""The presets of `find_design`."""
+Dependence = Literal["x", "t", "u"]
+"""What a coefficient of a learned PDE may depend on."""

@@ -116,23 +116,3 @@ class Standardizer:
             raise DataError(
                 f"the inputs have {values.shape[-1]} columns or channels where {len(self.mean)} are expected"
             )
-
-    def to_json(self) -> dict[str, list[float] | float | None]:
-        """Encode as plain lists and numbers.
-
-        Returns:
-            A dictionary of the fields.
-        """
-        return {"mean": list(self.mean), "std": list(self.std), "max_value": self.max_value}
-
-    @classmethod
-    def from_json(cls, fields: dict) -> "Standardizer":
-        """Decode what `to_json` returned.
-
-        Args:
-            fields: A dictionary of the fields.
-
-        Returns:
-            The standardizer.
-        """
-        return cls(tuple(fields["mean"]), tuple(fields["std"]), fields["max_value"])

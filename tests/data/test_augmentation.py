@@ -36,8 +36,8 @@ def test_the_key_decides():
     assert not jnp.array_equal(first, other)
 
 
-def test_a_distorted_image_is_what_scipy_makes_of_it():
-    """Every one is the bilinear image under some turn, zoom and move within the bounds."""
+def test_an_affine_image_is_what_scipy_makes_of_it():
+    """Every one is the bilinear image under some rotation, zoom and shift within the bounds."""
     y, x = np.mgrid[:9, :8] - np.array([4, 3.5]).reshape(2, 1, 1)
     image = np.exp(-((y - 1) ** 2 + (x + 0.5) ** 2) / 3).astype(np.float32)
     key, number = jax.random.key(3), 6
@@ -70,5 +70,9 @@ for change in (random_flip_crop, random_affine):
         assert spread.sharding.is_equivalent_to(sharding, 4), (change, spread.sharding)
         np.testing.assert_allclose(alone, spread, atol=1e-6)
 """
-    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
+    flags = {
+        "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=2",
+        "JAX_PLATFORMS": "cpu",
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1",
+    }
     subprocess.run([sys.executable, "-c", program], env=os.environ | flags, check=True)

@@ -25,7 +25,7 @@ def server(tmp_path, monkeypatch):
         (tmp_path / "www" / folder).mkdir(parents=True)
         (tmp_path / "www" / folder / "file.gz").write_bytes(content)
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, directory=str(tmp_path / "www"))) as running:
-        thread = threading.Thread(target=running.serve_forever)
+        thread = threading.Thread(target=running.serve_forever, args=(0.01,))
         thread.start()
         yield f"http://127.0.0.1:{running.server_port}/"
         running.shutdown()

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from charax.data import (
     BOXES,
@@ -89,6 +91,33 @@ def test_series_are_split_in_time_and_start_from_their_first_row(tmp_path):
     assert data.train.t.max() < data.validation.t.min() <= data.validation.t.max() < data.test.t.min()
     assert (data.train.context == 7).all()
     assert (data.train.start == 0).all()
+
+
+@given(lengths=st.lists(st.integers(4, 20), min_size=1, max_size=4), seed=st.integers(0, 2**32))
+def test_every_later_row_of_a_series_is_in_one_split_whatever_the_order_of_the_series(tmp_path_factory, lengths, seed):
+    random = np.random.default_rng(seed)
+    names = random.permutation(np.repeat(np.arange(len(lengths)), lengths))
+    times = np.cumsum(random.uniform(0.1, 1, len(names)))
+    path = tmp_path_factory.mktemp("series") / "mixed.npz"
+    np.savez(path, series=names, time=times, u=times**2)
+    data = load_series(str(path))
+    splits = [data.train, data.validation, data.test]
+    for number, name in enumerate(data.names):
+        mine = [split.take(split.series == number) for split in splits]
+        elapsed = np.concatenate([split.t for split in mine])
+        own = times[names == int(name)]
+        np.testing.assert_allclose(elapsed, own[1:] - own[0], atol=1e-5)
+        assert all(len(split.t) for split in mine[1:])
+        assert data.origins[number] == own[0]
+
+
+def test_unknown_names_are_told_those_there_are():
+    with pytest.raises(ValueError, match="unknown problem 'heat'; choose from advection, "):
+        sample_problem("heat", 10, seed=[0])
+    with pytest.raises(DataError, match="heat does not exist, and is not one of advection, "):
+        load_solution("heat")
+    with pytest.raises(DataError, match="stocks does not exist, and is not one of paper"):
+        load_series("stocks")
 
 
 def test_forecasts_need_only_the_starting_value(tmp_path):

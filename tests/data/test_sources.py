@@ -34,8 +34,17 @@ def test_an_official_test_part_stays_the_test_part_in_its_order(official, format
     assert data.train.inputs.shape[1:] == shape == data.input_shape
 
 
+@pytest.mark.parametrize("name", DATASETS)
+def test_scaling_and_augmentation_are_those_of_the_source(official, name):
+    data, source = load_dataset(name), DATASETS[name]
+    assert data.augmentation == source.augmentation == {"digits": "affine", "cifar10": "flip-crop"}.get(name, "none")
+    assert source.scaling == ("standardize" if name == "cifar10" else "unit")
+    unit = data.train.inputs.min() == 0 and data.train.inputs.max() == 1
+    assert unit == (source.scaling == "unit")
+
+
 @pytest.mark.parametrize("name", ["mnist", "svhn"])
-def test_grey_and_house_number_pixels_are_divided_by_255(official, name):
+def test_gray_and_house_number_pixels_are_divided_by_255(official, name):
     data = load_dataset(name)
     assert data.augmentation == "none"
     assert data.standardizer.max_value == 255

@@ -1,4 +1,4 @@
-"""Vector fields: the velocity, the Jacobian, and the equation that joins them."""
+"""Vector fields: the velocity, the Jacobian, and the equation du/ds = J · dx/ds."""
 
 import lazy_loader
 

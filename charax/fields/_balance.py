@@ -1,4 +1,4 @@
-"""How far a Jacobian is from being the derivative of anything."""
+"""The residual of the balance equations."""
 
 import jax
 import jax.numpy as jnp
@@ -14,12 +14,11 @@ def balance_residual(
     *,
     total: bool = False,
 ) -> Float[Array, ""]:
-    """The largest |∂Jᵢ/∂xⱼ − ∂Jⱼ/∂xᵢ| over the batch: zero where the balance equations hold.
+    """Measure how far a Jacobian is from satisfying the balance equations.
 
-    The paper's balance equations are about the explicit dependence on x, with u held fixed; dropping x
-    from J satisfies them. For J to be the Jacobian of a function u(x), the *total* derivatives must
-    agree, Jⱼ being read along u(x) too: `total=True` adds (∂Jᵢ/∂u)·Jⱼ, and then a u-only Jacobian
-    passes only if its columns commute as vector fields.
+    The paper's balance equations are about the explicit dependence on x, with u held fixed; dropping x from J satisfies
+    them. For J to be the Jacobian of a function u(x), the *total* derivatives must agree, with Jⱼ evaluated along u(x)
+    too: `total=True` adds (∂Jᵢ/∂u)·Jⱼ, and then a u-only Jacobian passes only if its columns commute as vector fields.
 
     ```python
     import jax
@@ -29,6 +28,18 @@ def balance_residual(
     jacobian = PotentialJacobian(mlp([5, 16, 2], key=jax.random.key(0)), characteristic_dim=3)
     assert balance_residual(jacobian, jax.numpy.ones((4, 3)), jax.numpy.ones((4, 2))) < 1e-5
     ```
+
+    Args:
+        jacobian: The Jacobian.
+        x: Positions at which it is differentiated.
+        u: The states there.
+        total: Whether to take total derivatives, along u(x).
+
+    Returns:
+        The largest |∂Jᵢ/∂xⱼ − ∂Jⱼ/∂xᵢ| over the batch: zero where the balance equations hold.
+
+    Raises:
+        ValueError: If x does not have the Jacobian's number of dimensions.
     """
     k = jacobian.characteristic_dim
     if x.shape[1] != k:

@@ -9,7 +9,7 @@ from charax.fields._velocity import AbstractVelocity
 
 
 class CharacteristicField(AbstractField):
-    """A walk along a learned characteristic: dx/ds = a(s, x, u; z) and du/ds = J(x, u) · dx/ds.
+    """The field of a C-NODE: dx/ds = a(s, x, u; z) and du/ds = J(x, u) · dx/ds.
 
     ```python
     import jax
@@ -26,12 +26,14 @@ class CharacteristicField(AbstractField):
     """
 
     velocity: AbstractVelocity
+    """a, the velocity of the characteristic."""
     jacobian: AbstractJacobian
+    """J, the Jacobian of the state with respect to the characteristic."""
 
     def __check_init__(self):
         if self.velocity.characteristic_dim != self.jacobian.characteristic_dim:
             raise ValueError(
-                "velocity and jacobian must walk in the same space, but characteristic_dim is "
+                "velocity and jacobian must have the same characteristic_dim, but it is "
                 f"{self.velocity.characteristic_dim} for the velocity and {self.jacobian.characteristic_dim} "
                 "for the jacobian"
             )

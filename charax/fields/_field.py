@@ -1,4 +1,4 @@
-"""The contract of every right-hand side."""
+"""The interface of every vector field."""
 
 from abc import abstractmethod
 from typing import TypeVar
@@ -10,10 +10,19 @@ from charax.fields._reads import Condition, Read, Scalar
 
 
 class AbstractField(eqx.Module):
-    """A right-hand side: how the value u, and the place x if there is one, change with s.
+    """A vector field: the derivatives of the state u, and of the position x on a characteristic if there is one.
 
-    A field is called with whole batches and returns `(dx/ds, du/ds)`; a plain field has no place to
-    walk to, and returns `(None, du/ds)`.
+    A field is called with whole batches and returns `(dx/ds, du/ds)`; a plain field has no characteristic and returns
+    `(None, du/ds)`.
+
+    ```python
+    import jax.numpy as jnp
+    from charax.fields import AbstractField, Condition, PlainField
+
+    field: AbstractField = PlainField(lambda u: -u, reads=("u",))
+    dx, du = field(0.0, None, jnp.ones((2, 1)), Condition())
+    assert dx is None and du.shape == (2, 1)
+    ```
     """
 
     @property
@@ -24,7 +33,7 @@ class AbstractField(eqx.Module):
     @property
     @abstractmethod
     def reads(self) -> frozenset[Read]:
-        """Everything that any part of the field looks at. x is integrated only if it is among them."""
+        """The inputs of all parts of the field. x is integrated only if it is among them."""
 
     @abstractmethod
     def __call__(
@@ -34,17 +43,42 @@ class AbstractField(eqx.Module):
         u: Float[Array, "batch *state"],
         z: Condition,
     ) -> tuple[Float[Array, "batch k"] | None, Float[Array, "batch *derivative"]]:
-        """(dx/ds, du/ds) at (s, x, u), given the condition z of this walk."""
+        """Evaluate the field.
+
+        Args:
+            s: The independent variable.
+            x: The position on the characteristic; may be `None` unless the field reads it.
+            u: The state.
+            z: What stays constant during a solve.
+
+        Returns:
+            dx/ds, or `None` for a plain field, and du/ds.
+        """
 
 
 FieldT = TypeVar("FieldT", bound=AbstractField)
 
 
 def check_flow_field(field: FieldT) -> FieldT:
-    """Return a field that may be a flow of densities, or raise a `ValueError` that says why it may not.
+    """Check that a field can be that of a continuous normalizing flow.
 
-    The log-density formula integrates the trace of ∂f/∂u, which is the log-determinant of u(0) ↦ u(1)
-    only if f is a function of s, u and an outside context.
+    The log-density formula integrates the trace of ∂f/∂u, which is the log-determinant of u(0) ↦ u(1) only if f is a
+    function of s, u and an external context.
+
+    ```python
+    from charax.fields import PlainField, check_flow_field
+
+    field = check_flow_field(PlainField(lambda u: -u, reads=("u",)))
+    ```
+
+    Args:
+        field: The field.
+
+    Returns:
+        The same field.
+
+    Raises:
+        ValueError: If the field reads u0 or x.
     """
     hidden = field.reads & {"u0", "x"}
     if hidden:

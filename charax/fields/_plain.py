@@ -1,4 +1,4 @@
-"""The field of a plain Neural ODE."""
+"""The field of a plain neural ODE."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,7 @@ import equinox as eqx
 from jaxtyping import Array, Float
 
 from charax.fields._field import AbstractField
-from charax.fields._reads import Condition, Read, Scalar, as_reads, look
+from charax.fields._reads import Condition, Read, Scalar, apply_to_inputs, as_reads
 from charax.nn import Network
 
 
@@ -27,7 +27,15 @@ class PlainField(AbstractField):
     reads_in_order: tuple[Read, ...] = eqx.field(static=True)
 
     def __init__(self, network: Network, *, reads: Iterable[str] = ("s", "u")):
-        """`network` maps what is named in `reads`, joined along the last axis, to du/ds."""
+        """Take a network as the field.
+
+        Args:
+            network: Maps its inputs, joined along the last axis, to du/ds.
+            reads: The inputs of the network: any of "s", "u", "u0" and "context".
+
+        Raises:
+            ValueError: If `reads` is empty, unknown, or contains "x".
+        """
         self.network = network
         self.reads_in_order = as_reads(reads)
         if "x" in self.reads_in_order:
@@ -48,4 +56,4 @@ class PlainField(AbstractField):
         u: Float[Array, "batch *state"],
         z: Condition,
     ) -> tuple[None, Float[Array, "batch *derivative"]]:
-        return None, look(self.network, self.reads_in_order, s, x, u, z)
+        return None, apply_to_inputs(self.network, self.reads_in_order, s, x, u, z)

@@ -1,4 +1,4 @@
-"""What a network of a field may look at, and how those things are laid side by side for it."""
+"""The possible inputs of a field's networks, and how they are joined."""
 
 from collections.abc import Iterable
 from typing import Literal, NamedTuple, get_args
@@ -13,24 +13,34 @@ Scalar = float | int | Float[Array, ""]
 
 
 class Condition(NamedTuple):
-    """What stays the same along one walk: the z of a(s, x, u; z)."""
+    """What stays constant during a solve: the z of a(s, x, u; z).
+
+    ```python
+    import jax.numpy as jnp
+    from charax.fields import Condition
+
+    assert Condition(context=jnp.ones((2, 1))).u0 is None
+    ```
+    """
 
     u0: Float[Array, "batch *state"] | None = None
+    """The initial state."""
     context: Float[Array, "batch *_"] | None = None
+    """An external context."""
 
 
 def as_reads(reads: Iterable[str]) -> tuple[Read, ...]:
-    """Check names of things to read and put them into the order in which a network sees them."""
+    """Check the names of inputs and sort them into the order in which a network takes them."""
     asked = (reads,) if isinstance(reads, str) else tuple(reads)
     unknown = [read for read in asked if read not in get_args(Read)]
     if unknown:
         raise ValueError(f"reads may name {', '.join(get_args(Read))}; got {', '.join(map(repr, unknown))}")
     if not asked:
-        raise ValueError(f"reads is empty: name at least one of {', '.join(get_args(Read))}")
+        raise ValueError(f"reads is empty: give at least one of {', '.join(get_args(Read))}")
     return tuple(read for read in get_args(Read) if read in asked)
 
 
-def look(
+def apply_to_inputs(
     network: Network,
     reads: tuple[Read, ...],
     s: Scalar,
@@ -38,7 +48,7 @@ def look(
     u: Float[Array, "batch *state"],
     z: Condition,
 ) -> Float[Array, "batch *_"]:
-    """What a network says to `reads`: one batch, with s and x as planes beside images."""
+    """Apply a network to the inputs in `reads`, joined along the last axis."""
     available = {
         "s": jnp.broadcast_to(jnp.asarray(s, u.dtype), (u.shape[0] if reads == ("s",) else 1, 1)),
         "x": x,

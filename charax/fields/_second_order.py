@@ -19,10 +19,12 @@ class SecondOrderField(AbstractField):
 
     acceleration = PlainField(mlp([1 + 2 * 3, 32, 3], key=jax.random.key(0)))
     field = SecondOrderField(acceleration)  # a state of 3 positions and 3 velocities
+    assert field.reads == {"s", "u"}
     ```
     """
 
     acceleration: AbstractField
+    """The field of dv/ds, from a state (u, v)."""
 
     @property
     def characteristic_dim(self) -> int:

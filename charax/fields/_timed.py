@@ -1,4 +1,4 @@
-"""Walks of different lengths in one solve."""
+"""Integration times of their own for the samples of one solve."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -9,9 +9,9 @@ from charax.fields._reads import Condition, Read, Scalar
 
 
 class Timed(AbstractField):
-    """du/ds = T·f(t, u) with t = s·T for s in [0, 1]: every sample goes to its own time T.
+    """du/ds = T·f(t, u) with t = s·T for s in [0, 1]: every sample is integrated to its own time T.
 
-    The context's first column is T, the others belong to the field inside. That one reads (t, others) as its context
+    The first column of the context is T, the others belong to the wrapped field, which reads (t, others) as its context
     and never s.
 
     ```python
@@ -19,7 +19,7 @@ class Timed(AbstractField):
     from charax.fields import PlainField, Timed
     from charax.solve import Solver
 
-    field = Timed(PlainField(lambda seen: 2 * seen[:, :1], reads=("context",)))  # du/dt = 2t
+    field = Timed(PlainField(lambda context: 2 * context[:, :1], reads=("context",)))  # du/dt = 2t
     times = jnp.array([[1.0], [3.0]])
     solution = Solver("midpoint", steps=1).solve(field, jnp.zeros((2, 1)), context=times)
     assert jnp.allclose(solution.u, times**2)
@@ -27,13 +27,14 @@ class Timed(AbstractField):
     """
 
     field: AbstractField
+    """The wrapped field."""
     shows_time: bool = eqx.field(static=True, default=True)
-    """Without it the field's context is (others) alone: what happens does not depend on when."""
+    """Whether t is part of the wrapped field's context; otherwise the field does not depend on time."""
 
     def __check_init__(self):
         if "s" in self.field.reads:
             raise ValueError(
-                's goes from 0 to 1 whatever the time is: read the time, that is "context", instead of "s"'
+                's goes from 0 to 1 for every sample: read the time, which is part of "context", instead of "s"'
             )
 
     @property
@@ -51,6 +52,6 @@ class Timed(AbstractField):
         assert z.context is not None
         end = z.context[:, :1]
         others = z.context[:, 1:]
-        shown = jnp.concatenate([s * end, others], axis=1) if self.shows_time else others
-        dx, du = self.field(s, x, u, Condition(z.u0, shown))
+        context = jnp.concatenate([s * end, others], axis=1) if self.shows_time else others
+        dx, du = self.field(s, x, u, Condition(z.u0, context))
         return None if dx is None else end * dx, end.reshape(-1, *(1,) * (du.ndim - 1)) * du

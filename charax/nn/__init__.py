@@ -1,4 +1,4 @@
-"""Layers that take whole batches, and the convolution behind the image fields."""
+"""Layers that take whole batches, and a fast convolution."""
 
 import lazy_loader
 

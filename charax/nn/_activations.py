@@ -1,4 +1,4 @@
-"""The activations of the paper's models by name."""
+"""Activations by name."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ def _softshrink(h: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
 
 
 def _rrelu(h: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    # RReLU draws its negative slope from U[1/8, 1/3] at every call; a field that changes between two
-    # evaluations is no field, so the slope is held at its mean.
+    # RReLU draws its negative slope from U[1/8, 1/3] at every call. A vector field must be deterministic, so the slope
+    # is fixed at its mean.
     return jax.nn.leaky_relu(h, negative_slope=11 / 48)
 
 
@@ -27,9 +27,9 @@ def _identity(h: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
 
 @dataclass(frozen=True)
 class Sharpened:
-    """An activation of `sharpness` times what it is given: a step of the same height over a shorter way.
+    """An activation whose input is multiplied by `sharpness`.
 
-    Weights before it begin, and move with every step of training, as if they were that much larger.
+    The weights of the layer before it start, and change with every training step, as if they were that much larger.
 
     ```python
     import jax.numpy as jnp
@@ -40,9 +40,19 @@ class Sharpened:
     """
 
     activation: Activation
+    """The activation."""
     sharpness: float
+    """The factor."""
 
     def __call__(self, h: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+        """Apply the activation.
+
+        Args:
+            h: Features.
+
+        Returns:
+            `activation(sharpness * h)`.
+        """
         return self.activation(self.sharpness * h)
 
 
@@ -66,6 +76,7 @@ ACTIVATIONS: Mapping[str, Activation] = MappingProxyType(
         "tanh": jnp.tanh,
     }
 )
+"""The activations that have a name."""
 
 
 def find_activation(activation: str | Activation) -> Activation:
@@ -76,6 +87,15 @@ def find_activation(activation: str | Activation) -> Activation:
 
     assert find_activation("relu6")(7.0) == 6
     ```
+
+    Args:
+        activation: A name in `ACTIVATIONS`, or a function.
+
+    Returns:
+        The function.
+
+    Raises:
+        ValueError: If the name is unknown.
     """
     if callable(activation):
         return activation

@@ -31,7 +31,7 @@ def convolve(
     image: Float[Array, "batch height width channels_in"],
     kernel: Float[Array, "rows columns channels_in channels_out"],
 ) -> Float[Array, "batch height width channels_out"]:
-    """Convolve NHWC images with an odd-sized HWIO kernel; the size of the image is kept.
+    """Convolve NHWC images with an HWIO kernel, with stride 1 and zero padding that keeps the size of the images.
 
     ```python
     import jax.numpy as jnp
@@ -39,6 +39,16 @@ def convolve(
 
     assert convolve(jnp.ones((2, 8, 8, 3)), jnp.ones((3, 3, 3, 5))).shape == (2, 8, 8, 5)
     ```
+
+    Args:
+        image: Images.
+        kernel: A kernel with odd sides.
+
+    Returns:
+        Images of the same size.
+
+    Raises:
+        ValueError: If a side of the kernel is even.
     """
     rows, columns = kernel.shape[:2]
     if rows % 2 == 0 or columns % 2 == 0:
@@ -185,7 +195,7 @@ ad.defbilinear(
 
 
 def is_product(primitive: Primitive, *_: object, **__: object) -> bool:
-    """Whether an operation is a matrix product or a convolution: a policy of `jax.checkpoint`, which keeps these."""
+    """Whether an operation is a matrix product or a convolution: a policy for `jax.checkpoint`, to save these only."""
     return primitive in _PRODUCTS
 
 

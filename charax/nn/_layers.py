@@ -1,4 +1,4 @@
-"""Layers that take a whole batch: `[batch, *space, channels]` in, the same with other channels out."""
+"""Layers that map a whole batch `[batch, *space, channels]` to one with other channels."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -14,11 +14,11 @@ from charax.nn._activations import Activation, find_activation
 from charax.nn._convolution import convolve
 
 Network = Callable[[Float[Array, "batch *_"]], Float[Array, "batch *_"]]
-"""Anything that maps a batch to a batch. What it accepts and returns is for its owner to say."""
+"""Anything that maps a batch to a batch."""
 
 
 def _uniform(key: PRNGKeyArray, shape: tuple[int, ...], fan_in: int) -> Array:
-    # Drawn by NumPy, seeded by the key: XLA would compile its own generator for every shape anew, half a second each.
+    # Drawn by NumPy, seeded by the key: XLA would compile its own generator for every shape, half a second each.
     bound, dtype = 1 / math.sqrt(max(fan_in, 1)), jnp.result_type(float)
 
     def draw(words: Array | np.ndarray) -> np.ndarray:
@@ -47,11 +47,27 @@ class Linear(eqx.Module):
     bias: Float[Array, "outputs"] | None
 
     def __init__(self, inputs: int, outputs: int, *, bias: bool = True, key: PRNGKeyArray):
+        """Initialize weights and bias uniformly within ±1/√inputs.
+
+        Args:
+            inputs: The number of input channels.
+            outputs: The number of output channels.
+            bias: Whether to add a bias.
+            key: The random key.
+        """
         weight_key, bias_key = jax.random.split(key)
         self.weight = _uniform(weight_key, (inputs, outputs), inputs)
         self.bias = _uniform(bias_key, (outputs,), inputs) if bias else None
 
     def __call__(self, h: Float[Array, "batch *space inputs"]) -> Float[Array, "batch *space outputs"]:
+        """Apply the layer.
+
+        Args:
+            h: Features.
+
+        Returns:
+            The features times the weight, plus the bias.
+        """
         out = h @ self.weight
         return out if self.bias is None else out + self.bias
 
@@ -72,18 +88,35 @@ class Conv(eqx.Module):
     bias: Float[Array, "outputs"] | None
 
     def __init__(self, inputs: int, outputs: int, *, size: int = 3, bias: bool = True, key: PRNGKeyArray):
+        """Initialize kernel and bias uniformly within ±1/√(inputs·size²).
+
+        Args:
+            inputs: The number of input channels.
+            outputs: The number of output channels.
+            size: The side of the kernel, an odd number of pixels.
+            bias: Whether to add a bias.
+            key: The random key.
+        """
         kernel_key, bias_key = jax.random.split(key)
         fan_in = inputs * size * size
         self.kernel = _uniform(kernel_key, (size, size, inputs, outputs), fan_in)
         self.bias = _uniform(bias_key, (outputs,), fan_in) if bias else None
 
     def __call__(self, h: Float[Array, "batch height width inputs"]) -> Float[Array, "batch height width outputs"]:
+        """Apply the layer.
+
+        Args:
+            h: Images.
+
+        Returns:
+            Images of the same size.
+        """
         out = convolve(h, self.kernel)
         return out if self.bias is None else out + self.bias
 
 
 class InstanceNorm(eqx.Module):
-    """Normalise each channel of each image by its own mean and variance.
+    """Normalize each channel of each image by its own mean and variance.
 
     With `affine=True` it is a group norm with one group per channel.
 
@@ -101,11 +134,26 @@ class InstanceNorm(eqx.Module):
     epsilon: float = eqx.field(static=True)
 
     def __init__(self, channels: int, *, affine: bool = False, epsilon: float = 1e-5):
+        """Initialize the scale to 1 and the shift to 0.
+
+        Args:
+            channels: The number of channels.
+            affine: Whether to learn a scale and a shift per channel.
+            epsilon: Added to the variance.
+        """
         self.scale = jnp.ones(channels) if affine else None
         self.shift = jnp.zeros(channels) if affine else None
         self.epsilon = epsilon
 
     def __call__(self, h: Float[Array, "batch height width channels"]) -> Float[Array, "batch height width channels"]:
+        """Normalize images.
+
+        Args:
+            h: Images.
+
+        Returns:
+            Images of the same size.
+        """
         centred = h - h.mean(axis=(1, 2), keepdims=True)
         variance = jnp.square(centred).mean(axis=(1, 2), keepdims=True)
         out = centred * jax.lax.rsqrt(variance + self.epsilon)
@@ -113,10 +161,9 @@ class InstanceNorm(eqx.Module):
 
 
 class AveragePool(eqx.Module):
-    """Average NHWC images down to `size` x `size`, also where the sides do not divide evenly.
+    """Adaptive average pooling of NHWC images to `size` x `size` pixels.
 
-    Bin i of m over a side of n pixels covers pixels floor(i·n/m) to ceil((i+1)·n/m), as PyTorch's
-    adaptive pooling does.
+    Bin i of m over a side of n pixels covers pixels floor(i·n/m) to ceil((i+1)·n/m), as in PyTorch.
 
     ```python
     import jax.numpy as jnp
@@ -127,8 +174,20 @@ class AveragePool(eqx.Module):
     """
 
     size: int = eqx.field(static=True)
+    """The side of the output."""
 
     def __call__(self, h: Float[Array, "batch height width channels"]) -> Float[Array, "batch size size channels"]:
+        """Pool images.
+
+        Args:
+            h: Images.
+
+        Returns:
+            Images of `size` x `size` pixels.
+
+        Raises:
+            ValueError: If the images are smaller than that.
+        """
         height, width = h.shape[1:3]
         if min(height, width) < self.size:
             raise ValueError(f"cannot pool {height}x{width} pixels to {self.size}x{self.size}; use a smaller size")
@@ -145,7 +204,7 @@ class AveragePool(eqx.Module):
 
 
 class Patches(eqx.Module):
-    """Join squares of `size` x `size` pixels into channels; a border that does not fill a square is padded with 0.
+    """Rearrange patches of `size` x `size` pixels into channels; incomplete patches are padded with 0.
 
     ```python
     import jax.numpy as jnp
@@ -156,8 +215,17 @@ class Patches(eqx.Module):
     """
 
     size: int = eqx.field(static=True)
+    """The side of a patch."""
 
     def __call__(self, h: Float[Array, "batch height width channels"]) -> Float[Array, "batch rows columns patch"]:
+        """Rearrange images.
+
+        Args:
+            h: Images.
+
+        Returns:
+            Images with one pixel per patch.
+        """
         batch, height, width, channels = h.shape
         h = jnp.pad(h, ((0, 0), (0, -height % self.size), (0, -width % self.size), (0, 0)))
         rows, columns = h.shape[1] // self.size, h.shape[2] // self.size
@@ -166,30 +234,85 @@ class Patches(eqx.Module):
 
 
 class Flatten(eqx.Module):
-    """Join everything but the batch into one axis."""
+    """Join all axes but the batch.
+
+    ```python
+    import jax.numpy as jnp
+    from charax.nn import Flatten
+
+    assert Flatten()(jnp.ones((2, 4, 4, 3))).shape == (2, 48)
+    ```
+    """
 
     def __call__(self, h: Float[Array, "batch *space"]) -> Float[Array, "batch features"]:
+        """Flatten a batch.
+
+        Args:
+            h: A batch.
+
+        Returns:
+            One vector per sample.
+        """
         return h.reshape(h.shape[0], -1)
 
 
 class Apply(eqx.Module):
-    """An activation as a layer, by name or as a function."""
+    """An activation as a layer.
+
+    ```python
+    import jax.numpy as jnp
+    from charax.nn import Apply
+
+    assert Apply("relu")(jnp.array([[-1.0]])) == 0
+    ```
+    """
 
     function: Activation = eqx.field(static=True, converter=find_activation)
+    """A name in `ACTIVATIONS`, or a function."""
 
     def __call__(self, h: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+        """Apply the activation.
+
+        Args:
+            h: Features.
+
+        Returns:
+            The activated features.
+        """
         return self.function(h)
 
 
 class Chain(eqx.Module):
-    """Layers one after the other."""
+    """A sequence of layers.
+
+    ```python
+    import jax
+    from charax.nn import Apply, Chain, Linear
+
+    network = Chain(Linear(2, 3, key=jax.random.key(0)), Apply("tanh"))
+    assert network(jax.numpy.ones((4, 2))).shape == (4, 3)
+    ```
+    """
 
     layers: tuple[Network, ...]
 
     def __init__(self, *layers: Network):
+        """Chain layers.
+
+        Args:
+            *layers: The layers, from input to output.
+        """
         self.layers = layers
 
     def __call__(self, h: Float[Array, "batch *inputs"]) -> Float[Array, "batch *outputs"]:
+        """Apply all layers.
+
+        Args:
+            h: The input of the first layer.
+
+        Returns:
+            The output of the last layer.
+        """
         for layer in self.layers:
             h = layer(h)
         return h
@@ -202,7 +325,7 @@ def mlp(
     final: str | Activation | None = None,
     key: PRNGKeyArray,
 ) -> Chain:
-    """A multi-layer perceptron of the last axis, with `sizes` from input to output.
+    """Build a multi-layer perceptron of the last axis.
 
     ```python
     import jax
@@ -211,6 +334,18 @@ def mlp(
     network = mlp([2, 16, 16, 8], key=jax.random.key(0))
     assert network(jax.numpy.ones((4, 2))).shape == (4, 8)
     ```
+
+    Args:
+        sizes: The widths of all layers, from input to output.
+        activation: Between the layers: a name in `ACTIVATIONS`, or a function.
+        final: After the last layer; nothing if left out.
+        key: The random key of all layers.
+
+    Returns:
+        The network.
+
+    Raises:
+        ValueError: If there are fewer than two sizes, or one is less than 1.
     """
     if len(sizes) < 2 or min(sizes) < 1:
         raise ValueError(f"sizes must be two or more positive widths, from input to output, got {list(sizes)}")

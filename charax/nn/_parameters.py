@@ -1,4 +1,4 @@
-"""What is learned in a model."""
+"""The number of parameters of a model."""
 
 import jax
 import jax.numpy as jnp
@@ -6,7 +6,7 @@ from jaxtyping import PyTree
 
 
 def count_parameters(model: PyTree) -> int:
-    """The number of trainable numbers in a model: the sizes of its floating-point arrays.
+    """Count the parameters of a model: the entries of its floating-point arrays.
 
     ```python
     import jax
@@ -14,10 +14,16 @@ def count_parameters(model: PyTree) -> int:
 
     assert count_parameters(mlp([2, 16, 1], key=jax.random.key(0))) == 2 * 16 + 16 + 16 + 1
     ```
+
+    Args:
+        model: A model, or its shapes as `jax.eval_shape` returns them.
+
+    Returns:
+        The number of parameters.
     """
     return sum(leaf.size for leaf in jax.tree.leaves(model) if _is_trainable(leaf))
 
 
 def _is_trainable(leaf: object) -> bool:
-    # Also the shape of an array that does not exist yet, so that models can be counted without being made.
+    # Shapes count too, so that the parameters of a model can be counted without building it.
     return isinstance(leaf, jax.Array | jax.ShapeDtypeStruct) and jnp.issubdtype(leaf.dtype, jnp.inexact)

@@ -56,7 +56,7 @@ def _flat(tiles: Array) -> Array:
 
 
 def _cut(image: Array) -> Grid:
-    """Pixel (i, j) of every tile, for all 4 x 4 of them."""
+    """Pixel (i, j) of every tile, for all 4 x 4 pixels."""
     even = _make_even(image)
     height, width = even.shape[1:3]
     padded = jnp.pad(even, ((0, 0), (1, 1), (1, 1), (0, 0)))

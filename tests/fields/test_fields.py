@@ -74,7 +74,7 @@ def test_second_order_refuses_what_cannot_be_positions_and_velocities():
 
 def test_velocity_and_jacobian_must_have_the_same_dimension():
     velocity = FunctionVelocity(lambda s, x, u, z: u, 2, reads=("u",))
-    with pytest.raises(ValueError, match="characteristic_dim is 2 for the velocity and 1"):
+    with pytest.raises(ValueError, match="characteristic_dim, but it is 2 for the velocity and 1"):
         CharacteristicField(velocity, SeparateJacobian([lambda u: u]))
 
 

@@ -18,7 +18,7 @@ JACOBIANS: Mapping[str, Callable[[NetworkBuilder, int, PRNGKeyArray], AbstractJa
         "joint": build_joint,
     }
 )
-"""Builders by name, which are those of `JacobianForm`; each takes `(network, characteristic_dim, key)` as `build_jacobian` does."""
+"""Builders `(network, characteristic_dim, key) -> Jacobian` by name; the names are those of `JacobianForm`."""
 
 
 def build_jacobian(name: str, network: NetworkBuilder, characteristic_dim: int, key: PRNGKeyArray) -> AbstractJacobian:

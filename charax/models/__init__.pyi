@@ -33,7 +33,6 @@ from ._path_regressor import PathRegressor as PathRegressor
 from ._path_regressor import PathVelocity as PathVelocity
 from ._presets import Design as Design
 from ._presets import find_design as find_design
-from ._presets import read_architecture as read_architecture
 from ._regressor import DEFAULT_PDE_SOLVER as DEFAULT_PDE_SOLVER
 from ._regressor import AbstractRegressor as AbstractRegressor
 from ._regressor import RegressionResult as RegressionResult
@@ -58,7 +57,6 @@ from .flows import VectorFlowDesign as VectorFlowDesign
 from .flows import image_flow_field as image_flow_field
 from .flows import paper_flow_design as paper_flow_design
 from .flows import plan_scales as plan_scales
-from .flows import read_flow_design as read_flow_design
 from .flows import squeeze as squeeze
 from .flows import unsqueeze as unsqueeze
 from .flows import vector_flow_field as vector_flow_field

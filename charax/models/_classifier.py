@@ -9,7 +9,7 @@ from charax.solve import Solution, Solver
 
 
 class Classifier(eqx.Module):
-    """Logits from the end of a walk. The field may read the data itself, as its context.
+    """Logits from the final state of a neural ODE. The field may read the data itself, as its context.
 
     ```python
     import jax
@@ -21,14 +21,24 @@ class Classifier(eqx.Module):
     """
 
     ode: NeuralODE
+    """Maps the data to the final state."""
     head: Network
+    """Maps the final state to logits."""
     stem: Network | None = None
-    """What is done to the data before everything else."""
+    """Maps the data to what the neural ODE takes; None for the data itself."""
 
     def __call__(
         self, data: Float[Array, "batch *data"], *, solver: Solver | None = None
     ) -> tuple[Float[Array, "batch classes"], Solution]:
-        """The logits, and the solution behind them with its counts."""
+        """Compute logits.
+
+        Args:
+            data: A batch of inputs.
+            solver: How to integrate; `Solver()` by default.
+
+        Returns:
+            The logits, and the solution with its counts.
+        """
         data = data if self.stem is None else self.stem(data)
         solution = self.ode(data, solver=solver, context=data if "context" in self.ode.field.reads else None)
         return self.head(solution.u), solution

@@ -16,7 +16,19 @@ from charax.solve import Solution, Solver
 
 
 class Forecast(eqx.Module):
-    """The mean and the standard deviation of observations."""
+    """The mean and the standard deviation of observations.
+
+    ```python
+    import jax
+    import jax.numpy as jnp
+    from charax.models import ForecasterDesign, Scaling
+
+    model = ForecasterDesign("node-fair", width=4).build(Scaling.identity(0, 1), key=jax.random.key(0))
+    forecast = model(jnp.ones((2, 1)), jnp.array([0.5, 1.0]))
+    lower, upper = forecast.prediction_interval(0.9)
+    assert jnp.allclose((lower + upper) / 2, forecast.mean)
+    ```
+    """
 
     mean: Float[Array, "batch n"]
     """The expected value of every observation."""
@@ -120,7 +132,6 @@ class Forecaster(eqx.Module):
     model = ForecasterDesign("c-node", width=8).build(Scaling.identity(0, 2), key=jax.random.key(0))
     forecast = model(jnp.zeros((3, 2)), jnp.array([0.0, 0.7, 2.5]))
     assert forecast.mean[0].tolist() == [0.0, 0.0] and forecast.noise.shape == (2,)
-    lower, upper = forecast.prediction_interval(0.95)
     ```
     """
 

@@ -1,4 +1,4 @@
-"""Classifiers of images: the layers of the paper's, for any image size, width and number of directions."""
+"""Classifiers of images: the layers of the paper's, for any image size, width and characteristic dimension."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,9 +22,6 @@ Style = Literal["grey", "colour"]
 class ImageArchitecture(AbstractArchitecture):
     """A convolutional classifier with any of the eight methods.
 
-    `style` chooses between the layers of the paper's MNIST models and those of its CIFAR-10 models.
-    `augment_dim` is what the state of ANODE, IL-NODE and second-order models has beyond the channels of the image.
-
     ```python
     import jax
     from charax.models import ImageArchitecture
@@ -36,24 +33,31 @@ class ImageArchitecture(AbstractArchitecture):
     """
 
     method: str
+    """One of `METHOD_NAMES`."""
     style: Style
+    """The layers: "grey" for those of the paper's MNIST models, "colour" for those of its CIFAR-10 models."""
     width: int
+    """The number of hidden channels."""
     augment_dim: int
+    """The number of channels that ANODE, IL-NODE and second-order models add to the image's."""
     characteristic_dim: int
+    """The number k of characteristic dimensions."""
     pool: int
+    """The side of the grid that the final state is pooled to."""
     activation: str = "relu"
+    """The name of the activation function."""
     velocity_width: int = 4
+    """The number of hidden channels of the velocity."""
     velocity_activation: str = "hard-tanh"
+    """The name of the velocity's activation function."""
     velocity_output: str = "identity"
+    """The name of the activation function of the velocity's output."""
     patch: int = 1
-    """Join squares of this many pixels a side into channels first, so that the walk is on a smaller grid."""
+    """The side of the patches of pixels that are joined into channels first, so that the state has a smaller grid."""
     stem: int = 0
-    """Learn this many channels from those with a convolution, for every method alike; 0 for none."""
+    """The number of channels that a convolution makes of those, for every method alike; 0 for no convolution."""
     jacobian: JacobianForm = "separate"
-
-    @property
-    def kind(self) -> str:
-        return "image"
+    """The form of the Jacobian."""
 
     def build(self, shape: tuple[int, ...], classes: int, *, key: PRNGKeyArray) -> Classifier:
         if len(shape) != 3:
@@ -90,7 +94,7 @@ class ImageArchitecture(AbstractArchitecture):
         return Chain(*join, *learn) if join or learn else None
 
     def _lift(self, name: str, image: int, key: PRNGKeyArray) -> tuple[AbstractLift, int]:
-        """The lift, and the number of channels of the state it makes."""
+        """Build the lift; return the number of channels of its state, too."""
         state = image + self.augment_dim
         if name == "node":
             return Identity(), image
@@ -98,7 +102,7 @@ class ImageArchitecture(AbstractArchitecture):
             return ZeroAugment(self.augment_dim), state
         if name == "il-node":
             return InputLayer(Conv(image, state, bias=False, key=key)), state
-        # Positions and as many velocities: 11 + 11 for the paper's 16 + 5 on MNIST, its own 21 + 21 on CIFAR-10.
+        # As many velocities as positions: 11 + 11 for the paper's 16 + 5 on MNIST, its own 21 + 21 on CIFAR-10.
         position = (state + 1) // 2
         return PositionVelocity(InputLayer(Conv(image, position, bias=False, key=key))), 2 * position
 

@@ -10,22 +10,49 @@ from charax.nn import Network
 
 
 class AbstractLift(eqx.Module):
-    """u(s0) as a function of the data."""
+    """The initial state u(s0) as a function of the data.
+
+    ```python
+    import jax.numpy as jnp
+    from charax.models import AbstractLift
+
+    class Squares(AbstractLift):
+        def __call__(self, data):
+            return jnp.concatenate([data, data**2], axis=-1)
+
+    assert Squares()(jnp.ones((2, 3))).shape == (2, 6)
+    ```
+    """
 
     @abstractmethod
     def __call__(self, data: Float[Array, "batch *data"]) -> Float[Array, "batch *state"]:
-        """The state in which the walk starts."""
+        """Compute the initial state.
+
+        Args:
+            data: A batch of inputs.
+
+        Returns:
+            The state u(s0).
+        """
 
 
 class Identity(AbstractLift):
-    """The data is the state: a Neural ODE."""
+    """The data is the state: a Neural ODE.
+
+    ```python
+    import jax.numpy as jnp
+    from charax.models import Identity
+
+    assert Identity()(jnp.ones((2, 3))).shape == (2, 3)
+    ```
+    """
 
     def __call__(self, data: Float[Array, "batch *data"]) -> Float[Array, "batch *data"]:
         return data
 
 
 class ZeroAugment(AbstractLift):
-    """The data and some zero channels: an augmented Neural ODE (ANODE).
+    """The data and channels of zeros: an augmented Neural ODE (ANODE).
 
     ```python
     import jax.numpy as jnp
@@ -36,6 +63,7 @@ class ZeroAugment(AbstractLift):
     """
 
     channels: int = eqx.field(static=True)
+    """The number of channels of zeros."""
 
     def __check_init__(self):
         if self.channels < 1:
@@ -58,6 +86,7 @@ class InputLayer(AbstractLift):
     """
 
     layer: Network
+    """Maps the data to the state."""
 
     def __call__(self, data: Float[Array, "batch *data"]) -> Float[Array, "batch *state"]:
         return self.layer(data)
@@ -77,7 +106,9 @@ class PositionVelocity(AbstractLift):
     """
 
     position: AbstractLift
+    """The lift of the position."""
     velocity: Network | None = None
+    """Maps the data to the initial velocity; None for zero."""
 
     def __call__(self, data: Float[Array, "batch *data"]) -> Float[Array, "batch *state"]:
         position = self.position(data)

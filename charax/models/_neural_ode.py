@@ -1,4 +1,4 @@
-"""The block that every model is built around."""
+"""The neural ODE block that models are built from."""
 
 import equinox as eqx
 from jaxtyping import Array, Float
@@ -9,11 +9,10 @@ from charax.solve import Solution, Solver
 
 
 class NeuralODE(eqx.Module):
-    """A lift and a field: data in, the end of a walk out.
+    """A lift and a field: maps data to the final state of an initial value problem.
 
-    How to integrate is not part of the model. It is given where the model is evaluated, so that one
-    model can be trained with Euler steps and tested with tolerances, and no optimizer ever sees a
-    tolerance.
+    The solver is not part of the model but an argument of the call, so that a model can be trained with fixed steps and
+    evaluated with adaptive ones, and no optimizer ever sees a tolerance.
 
     ```python
     import jax
@@ -32,6 +31,12 @@ class NeuralODE(eqx.Module):
     lift: AbstractLift
 
     def __init__(self, field: AbstractField, lift: AbstractLift | None = None):
+        """Store the parts.
+
+        Args:
+            field: The field that is integrated.
+            lift: Maps the data to the initial state; the identity by default.
+        """
         self.field = field
         self.lift = Identity() if lift is None else lift
 
@@ -47,7 +52,21 @@ class NeuralODE(eqx.Module):
         x0: Float[Array, "batch k"] | None = None,
         with_characteristic: bool = False,
     ) -> Solution:
-        """Lift the data and walk; the arguments are those of `Solver.solve`."""
+        """Lift the data and integrate.
+
+        Args:
+            data: A batch of inputs.
+            solver: How to integrate; `Solver()` by default.
+            context: As in `Solver.solve`.
+            s0: As in `Solver.solve`.
+            s1: As in `Solver.solve`.
+            at: As in `Solver.solve`.
+            x0: As in `Solver.solve`.
+            with_characteristic: As in `Solver.solve`.
+
+        Returns:
+            The solution.
+        """
         return (solver or Solver()).solve(
             self.field,
             self.lift(data),

@@ -17,10 +17,11 @@ from charax.solve import Solver
 
 Dataset = Literal["mnist", "cifar10", "svhn"]
 PAPER_DATASETS: tuple[Dataset, ...] = get_args(Dataset)
+"""The data sets of the paper's Table 1."""
 
 
 class Shape(NamedTuple):
-    """What the models of one data set have in common."""
+    """What the models of a data set have in common."""
 
     style: Style
     size: int
@@ -31,7 +32,7 @@ class Shape(NamedTuple):
 
 
 class Recipe(NamedTuple):
-    """One row: widths, activations, and what the paper reports for it."""
+    """A row of Table 1: widths and activations, and what the paper reports for it."""
 
     width: int
     activation: str
@@ -83,7 +84,7 @@ RECIPES: Mapping[Dataset, Mapping[Method, Recipe]] = MappingProxyType(
 
 
 def find_recipe(dataset: str, method: str) -> tuple[Shape, Recipe]:
-    """The row of the paper's table, or a sentence that lists what there is."""
+    """Find the row of the paper's Table 1, or raise an error that lists what there is."""
     if dataset not in PAPER_DATASETS:
         raise ValueError(
             f"unknown dataset {dataset!r}; the paper's image classifiers are for {', '.join(PAPER_DATASETS)}"
@@ -93,19 +94,46 @@ def find_recipe(dataset: str, method: str) -> tuple[Shape, Recipe]:
 
 
 def paper_solver(dataset: str, method: str) -> Solver:
-    """The solver of that row: dopri5 with the continuous adjoint at the paper's tolerance."""
+    """Build the solver of a classifier of the paper's Table 1: dopri5 with the continuous adjoint.
+
+    ```python
+    from charax.models import paper_solver
+
+    assert paper_solver("cifar10", "anode").rtol == 1e-4
+    ```
+
+    Args:
+        dataset: One of `PAPER_DATASETS`.
+        method: One of `METHOD_NAMES`.
+
+    Returns:
+        The solver, with the tolerance that the paper reports.
+
+    Raises:
+        ValueError: If a name is unknown.
+    """
     _, recipe = find_recipe(dataset, method)
     return Solver("dopri5", rtol=recipe.tolerance, atol=recipe.tolerance, adjoint="backsolve")
 
 
 def paper_architecture(dataset: str, method: str) -> ImageArchitecture:
-    """The layers of that row.
+    """Find the architecture of a classifier of the paper's Table 1.
 
     ```python
     from charax.models import paper_architecture
 
     assert paper_architecture("svhn", "c-node").characteristic_dim == 3
     ```
+
+    Args:
+        dataset: One of `PAPER_DATASETS`.
+        method: One of `METHOD_NAMES`.
+
+    Returns:
+        The architecture.
+
+    Raises:
+        ValueError: If a name is unknown.
     """
     shape, recipe = find_recipe(dataset, method)
     return ImageArchitecture(
@@ -123,10 +151,10 @@ def paper_architecture(dataset: str, method: str) -> ImageArchitecture:
 
 
 def paper_classifier(dataset: str, method: str, *, classes: int = 10, key: PRNGKeyArray) -> Classifier:
-    """One of the paper's image classifiers, with as many parameters as the paper reports.
+    """Build one of the paper's image classifiers, with as many parameters as the paper reports.
 
-    The second-order ones are truly second order (du/ds = v), which the published ones are not; their
-    counts are 1 to 3% below the paper's.
+    The second-order ones are truly second order (du/ds = v), which the published ones are not; their counts are 1 to 3%
+    below the paper's.
 
     ```python
     import jax
@@ -136,13 +164,25 @@ def paper_classifier(dataset: str, method: str, *, classes: int = 10, key: PRNGK
     model = paper_classifier("mnist", "il-node+c-node", key=jax.random.key(0))
     assert count_parameters(model) == 88_510
     ```
+
+    Args:
+        dataset: One of `PAPER_DATASETS`.
+        method: One of `METHOD_NAMES`.
+        classes: The number of classes.
+        key: Random key of the initial weights.
+
+    Returns:
+        The classifier.
+
+    Raises:
+        ValueError: If a name is unknown.
     """
     shape, _ = find_recipe(dataset, method)
     return paper_architecture(dataset, method).build((shape.size, shape.size, shape.image_channels), classes, key=key)
 
 
 class CountRow(NamedTuple):
-    """A classifier's size beside the paper's."""
+    """The number of parameters of a classifier, and that which the paper reports."""
 
     dataset: str
     method: str
@@ -151,7 +191,18 @@ class CountRow(NamedTuple):
 
 
 def count_table() -> list[CountRow]:
-    """The sixteen classifiers with their counts beside the paper's; SVHN's have the layers of CIFAR-10's."""
+    """Count the parameters of the paper's sixteen classifiers; those for SVHN have the layers of those for CIFAR-10.
+
+    ```python
+    from charax.models import count_table
+
+    row = count_table()[0]
+    assert (row.dataset, row.method, row.parameters, row.parameters_paper) == ("mnist", "node", 85_468, 85_468)
+    ```
+
+    Returns:
+        A row per classifier, with the count that the paper reports.
+    """
     key = jax.random.key(0)
     return [
         CountRow(

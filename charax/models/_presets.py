@@ -1,7 +1,7 @@
 """Architectures and solvers by the name of a preset."""
 
 from dataclasses import fields, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from charax.models._architecture import AbstractArchitecture
 from charax.models._image_architecture import ImageArchitecture
@@ -13,10 +13,19 @@ from charax.solve import Solver
 
 
 class Design(NamedTuple):
-    """What to build and how to integrate it."""
+    """An architecture and its solver.
+
+    ```python
+    from charax.models import Design, find_design
+
+    assert isinstance(find_design("small", "node", (4,)), Design)
+    ```
+    """
 
     architecture: AbstractArchitecture
+    """What to build."""
     solver: Solver
+    """How to integrate."""
 
 
 def find_design(
@@ -28,15 +37,14 @@ def find_design(
     jacobian: JacobianForm = "separate",
     **sizes: int | None,
 ) -> Design:
-    """A preset's design for inputs of one shape; `sizes` that are not None replace fields of the architecture.
+    """Find the design of a preset for inputs of one shape.
 
-    - `small` walks on a grid of about 8x8: 8x8 pixels are learned in half a minute on two cores.
-    - `cpu` walks on a grid of about 14x14: for 28x28 pixels or more, and minutes on two cores.
+    - `small` has a state on a grid of about 8x8: 8x8 pixels are learned in half a minute on two cores.
+    - `cpu` has a state on a grid of about 14x14: for 28x28 pixels or more, and minutes on two cores.
     - `paper` has the layers and the solver of the paper's Table 1, for its three data sets.
+    - `dense` has no convolutions and flattens images: it compiles and trains in seconds.
 
-    - `dense` has no convolutions, and the pixels are rows of numbers: seconds, most of them saved in compiling.
-
-    Rows of numbers have this last design, whatever the preset.
+    Rows of numbers have the design `dense`, whatever the preset.
 
     ```python
     from charax.models import find_design
@@ -44,6 +52,20 @@ def find_design(
     design = find_design("small", "c-node", (8, 8, 1), width=16)
     assert design.architecture.width == 16
     ```
+
+    Args:
+        preset: One of `Preset`.
+        method: One of `METHOD_NAMES`.
+        shape: The shape of one input.
+        dataset: The name of the data set, for the preset `paper`.
+        jacobian: The form of the Jacobian.
+        **sizes: Values for fields of the architecture; None keeps that of the preset.
+
+    Returns:
+        The architecture and the solver.
+
+    Raises:
+        ValueError: If a name is unknown, or a size is below 1.
     """
     parse_method(method)
     if len(shape) == 1 or preset == "dense":
@@ -59,14 +81,14 @@ def find_design(
         design = Design(_IMAGES[preset](method, shape), _SOLVER)
     else:
         raise ValueError(f"unknown preset {preset!r}; choose from small, cpu, paper, dense")
-    asked = {name: size for name, size in sizes.items() if size is not None}
-    unknown = asked.keys() - {field.name for field in fields(design.architecture)}
+    given = {name: size for name, size in sizes.items() if size is not None}
+    unknown = given.keys() - {field.name for field in fields(design.architecture)}
     if unknown:
         raise ValueError(f"{', '.join(sorted(unknown))}: a classifier of inputs of shape {shape} has no such size")
-    for name, size in asked.items():
+    for name, size in given.items():
         if size < 1:
             raise ValueError(f"{name} must be at least 1, got {size}")
-    return design._replace(architecture=replace(design.architecture, jacobian=jacobian, **asked))
+    return design._replace(architecture=replace(design.architecture, jacobian=jacobian, **given))
 
 
 _SOLVER = Solver("euler", steps=2)
@@ -81,7 +103,7 @@ def _cpu(method: str, shape: tuple[int, ...]) -> ImageArchitecture:
 
 
 def _image(method: str, shape: tuple[int, ...], *, grid: int, width: int, pool: int) -> ImageArchitecture:
-    """A walk of a learned image on a grid of about `grid` x `grid` or a little more."""
+    """An architecture with a stem and patches, whose state has a grid of about `grid` x `grid` or a little more."""
     side = min(shape[:2])
     patch = max(1, side // grid)
     return ImageArchitecture(
@@ -97,13 +119,3 @@ def _image(method: str, shape: tuple[int, ...], *, grid: int, width: int, pool: 
 
 
 _IMAGES = {"small": _small, "cpu": _cpu}
-
-_KINDS = {"image": ImageArchitecture, "vector": VectorArchitecture}
-
-
-def read_architecture(stored: dict[str, Any]) -> AbstractArchitecture:
-    """The inverse of `AbstractArchitecture.to_json`."""
-    kind = stored.get("kind", "")
-    if kind not in _KINDS:
-        raise ValueError(f"unknown kind of architecture {kind!r}; this version knows {', '.join(_KINDS)}")
-    return _KINDS[kind](**{name: value for name, value in stored.items() if name != "kind"})

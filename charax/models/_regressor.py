@@ -46,9 +46,20 @@ class RegressionResult(eqx.Module):
 
 
 class AbstractRegressor(eqx.Module):
-    """A learned function u(x, t) with n values, in the units of its data."""
+    """A learned function u(x, t) with n values, in the units of its data.
+
+    ```python
+    import jax
+    import jax.numpy as jnp
+    from charax.models import AbstractRegressor, Scaling, build_regressor
+
+    model: AbstractRegressor = build_regressor("node", Scaling.identity(1, 1), width=4, key=jax.random.key(0))
+    assert model.characteristics(jnp.zeros((3, 1)), jnp.array([0.0, 1.0])).shape == (2, 3, 1)
+    ```
+    """
 
     scaling: eqx.AbstractVar[Scaling]
+    """The units of the data."""
 
     @abstractmethod
     def __call__(

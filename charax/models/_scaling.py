@@ -1,8 +1,7 @@
 """Between the units of the data and those in which networks learn well."""
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import jax.numpy as jnp
 import numpy as np
@@ -130,13 +129,3 @@ class Scaling:
             Values.
         """
         return jnp.asarray(self.value_center, u.dtype) + jnp.asarray(self.value_scale, u.dtype) * u
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain lists and numbers."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, stored: dict[str, Any]) -> "Scaling":
-        """The inverse of `to_json`."""
-        lists = {name: tuple(part) for name, part in stored.items() if name != "time"}
-        return cls(**lists, time=stored["time"])

@@ -15,7 +15,7 @@ from charax.nn import Flatten, Linear
 
 @dataclass(frozen=True)
 class VectorArchitecture(AbstractArchitecture):
-    """Any of the eight methods with small perceptrons inside, and a linear readout. Pixels of images become rows.
+    """Any of the eight methods with small perceptrons inside, and a linear readout. Images are flattened.
 
     ```python
     import jax
@@ -28,15 +28,17 @@ class VectorArchitecture(AbstractArchitecture):
     """
 
     method: str
+    """One of `METHOD_NAMES`."""
     width: int = 64
+    """The width of the hidden layers."""
     augment_dim: int = 4
+    """The number of dimensions that ANODE, IL-NODE and second-order models add to the data's."""
     characteristic_dim: int = 2
+    """The number k of characteristic dimensions."""
     activation: str = "tanh"
+    """The name of the activation function."""
     jacobian: JacobianForm = "separate"
-
-    @property
-    def kind(self) -> str:
-        return "vector"
+    """The form of the Jacobian."""
 
     def build(self, shape: tuple[int, ...], classes: int, *, key: PRNGKeyArray) -> Classifier:
         inputs = math.prod(shape)
@@ -51,7 +53,7 @@ class VectorArchitecture(AbstractArchitecture):
             jacobian=self.jacobian,
             key=ode_key,
         )
-        # The second-order state has a position and a velocity, and both are read.
+        # The readout sees both the position and the velocity of a second-order state.
         lift = parse_method(self.method).lift
         channels = {"node": inputs, "2nd-order": 2 * (inputs + self.augment_dim)}.get(lift, inputs + self.augment_dim)
         return Classifier(ode, Linear(channels, classes, key=head_key), None if len(shape) == 1 else Flatten())

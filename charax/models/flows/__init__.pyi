@@ -5,7 +5,6 @@ from ._designs import AbstractFlowDesign as AbstractFlowDesign
 from ._designs import ImageFlowDesign as ImageFlowDesign
 from ._designs import VectorFlowDesign as VectorFlowDesign
 from ._designs import paper_flow_design as paper_flow_design
-from ._designs import read_flow_design as read_flow_design
 from ._fields import image_flow_field as image_flow_field
 from ._fields import vector_flow_field as vector_flow_field
 from ._flow import AbstractFlow as AbstractFlow

@@ -1,10 +1,10 @@
-"""Flows as data: everything that is needed to build them again, and the paper's."""
+"""Flows as data: everything that is needed to build them again, except their weights; and the paper's flows."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -22,29 +22,46 @@ from charax.solve import Solver
 
 @dataclass(frozen=True)
 class AbstractFlowDesign(ABC):
-    """Sizes and names from which a density is built. Its fields are plain numbers and words."""
+    """Sizes and names from which a flow is built. Its fields are plain numbers and strings.
 
-    @property
-    @abstractmethod
-    def kind(self) -> str:
-        """The name of this kind of design in a file."""
+    ```python
+    from charax.models.flows import AbstractFlowDesign, VectorFlowDesign
+
+    design: AbstractFlowDesign = VectorFlowDesign("node", width=4, depth=1, timed=False)
+    assert design.count((2,)) == (2 * 4 + 4) + (4 * 2 + 2)
+    ```
+    """
 
     @abstractmethod
     def build(self, shape: tuple[int, ...], *, key: PRNGKeyArray) -> AbstractFlow:
-        """A new density of samples of one `shape`."""
+        """Build a flow with random weights.
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain numbers and words; `read_flow_design` is the inverse."""
-        return {"kind": self.kind, **asdict(self)}
+        Args:
+            shape: The shape of one sample.
+            key: Random key of the initial weights.
+
+        Returns:
+            The flow.
+
+        Raises:
+            ValueError: If the design does not suit such samples.
+        """
 
     def count(self, shape: tuple[int, ...]) -> int:
-        """The parameters, without making them."""
+        """Count the parameters without allocating them.
+
+        Args:
+            shape: The shape of one sample.
+
+        Returns:
+            The number of parameters.
+        """
         return count_parameters(eqx.filter_eval_shape(self.build, shape, key=jax.random.key(0)))
 
 
 @dataclass(frozen=True)
 class VectorFlowDesign(AbstractFlowDesign):
-    """The density of rows of numbers.
+    """A flow of rows of numbers.
 
     ```python
     import jax
@@ -56,24 +73,29 @@ class VectorFlowDesign(AbstractFlowDesign):
     """
 
     method: str
+    """"node" or "c-node"."""
     width: int = 64
+    """The width of the hidden layers of a plain field, or of the Jacobian."""
     depth: int = 2
+    """The number of hidden layers of every network."""
     characteristic_dim: int = 8
+    """The number k of characteristic dimensions."""
     velocity_width: int = 16
+    """The width of the hidden layers of the velocity."""
     timed: bool = True
     """Whether the field reads s."""
     classes: int = 0
-    """Columns of the context: the number of classes of a density for each class."""
+    """The number of classes of a class-conditional density, which takes one-hot classes as its context; 0 for none."""
     end_time: float = 1.0
+    """The time T at which the base distribution is reached."""
     learn_time: bool = False
+    """Whether T is learned."""
     scale: float = 1.0
+    """The standard deviation of the base distribution."""
     activation: str = "tanh"
+    """The name of the activation function."""
     sharpness: float = 1.0
-    """Above 1, the field may change over shorter ways."""
-
-    @property
-    def kind(self) -> str:
-        return "vector-flow"
+    """The factor inside the activations; above 1 the field may change over shorter distances."""
 
     def build(self, shape: tuple[int, ...], *, key: PRNGKeyArray) -> ContinuousFlow:
         if len(shape) != 1:
@@ -95,7 +117,7 @@ class VectorFlowDesign(AbstractFlowDesign):
 
 @dataclass(frozen=True)
 class ImageFlowDesign(AbstractFlowDesign):
-    """The density of images.
+    """A flow of images.
 
     ```python
     from charax.models.flows import ImageFlowDesign
@@ -106,18 +128,23 @@ class ImageFlowDesign(AbstractFlowDesign):
     """
 
     method: str
+    """"node" or "c-node"."""
     width: int = 64
+    """The number of hidden channels of a plain field, or of the Jacobian."""
     depth: int = 3
+    """The number of hidden layers."""
     blocks: int = 1
+    """The number of flows in a row at each scale, before and after the squeeze."""
     characteristic_dim: int = 2
+    """The number k of characteristic dimensions."""
     velocity_width: int = 4
+    """The number of hidden channels of the velocity."""
     levels: int = 256
+    """The number of grey levels of a pixel."""
     alpha: float = 1e-6
+    """Keeps the logit away from black and white."""
     activation: str = "softplus"
-
-    @property
-    def kind(self) -> str:
-        return "image-flow"
+    """The name of the activation function."""
 
     def build(self, shape: tuple[int, ...], *, key: PRNGKeyArray) -> MultiScaleFlow:
         return MultiScaleFlow(
@@ -146,7 +173,7 @@ class PaperFlow(NamedTuple):
     nfe: int
 
 
-# The paper says how many parameters its flows have and not their widths: these are the widths that come closest.
+# The paper reports the parameters of its flows and not their widths: these are the widths that come closest.
 PAPER_FLOWS: Mapping[str, Mapping[FlowMethod, PaperFlow]] = MappingProxyType(
     {
         "mnist": {"node": PaperFlow(58, 336.1e3, 1.00, 1350), "c-node": PaperFlow(59, 338.0e3, 0.95, 1323)},
@@ -154,16 +181,27 @@ PAPER_FLOWS: Mapping[str, Mapping[FlowMethod, PaperFlow]] = MappingProxyType(
         "svhn": {"node": PaperFlow(48, 410.1e3, 2.15, 1844), "c-node": PaperFlow(50, 406.0e3, 2.12, 1352)},
     }
 )
+"""The flows of the paper's Table 2, by data set and method."""
 
 
 def paper_flow_design(dataset: str, method: str) -> ImageFlowDesign:
-    """The design of a row of the paper's Table 2.
+    """Find the design of a flow of the paper's Table 2.
 
     ```python
     from charax.models.flows import paper_flow_design
 
     assert abs(paper_flow_design("mnist", "node").count((28, 28, 1)) / 336.1e3 - 1) < 0.02
     ```
+
+    Args:
+        dataset: "mnist", "cifar10" or "svhn".
+        method: "node" or "c-node".
+
+    Returns:
+        The design.
+
+    Raises:
+        ValueError: If the paper has no such flow.
     """
     if dataset not in PAPER_FLOWS or method not in ("node", "c-node"):
         raise ValueError(
@@ -173,13 +211,4 @@ def paper_flow_design(dataset: str, method: str) -> ImageFlowDesign:
 
 
 PAPER_FLOW_SOLVER = Solver("dopri5", rtol=1e-5, atol=1e-5, adjoint="backsolve")
-
-_KINDS: dict[str, type[AbstractFlowDesign]] = {"vector-flow": VectorFlowDesign, "image-flow": ImageFlowDesign}
-
-
-def read_flow_design(stored: dict[str, Any]) -> AbstractFlowDesign:
-    """The inverse of `AbstractFlowDesign.to_json`."""
-    kind = stored.get("kind", "")
-    if kind not in _KINDS:
-        raise ValueError(f"unknown kind of flow {kind!r}; this version knows {', '.join(_KINDS)}")
-    return _KINDS[kind](**{name: value for name, value in stored.items() if name != "kind"})
+"""The solver of the paper's flows."""

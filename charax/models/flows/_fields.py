@@ -26,11 +26,10 @@ def vector_flow_field(
     sharpness: float = 1.0,
     key: PRNGKeyArray,
 ) -> AbstractField:
-    """A field for the flow of `features` numbers.
+    """Build the field of a flow of rows of numbers.
 
-    The plain one, `node`, is a perceptron of what it `reads`. The characteristic one, `c-node`, is a velocity that
-    reads the same, times a Jacobian of u alone with `hidden` layers. `context` is the number of columns of a context.
-    A `sharpness` above 1 lets the field change over shorter ways, for densities with thin parts; it then starts slower.
+    The plain one is a perceptron of what it reads. The characteristic one is a velocity that reads the same, times a
+    joint Jacobian of u alone.
 
     ```python
     import jax
@@ -40,12 +39,31 @@ def vector_flow_field(
     toy = vector_flow_field("c-node", 2, hidden=(32, 32), reads=("u",), key=jax.random.key(0))
     assert count_parameters(toy) == 2_136
     ```
+
+    Args:
+        method: "node" for the plain field, "c-node" for the characteristic one.
+        features: The number of columns.
+        hidden: The widths of the hidden layers of the plain field, or of the Jacobian.
+        velocity_hidden: The widths of the hidden layers of the velocity.
+        characteristic_dim: The number k of characteristic dimensions.
+        reads: What the plain field or the velocity reads, of "s", "u" and "context".
+        context: The number of columns of the context, if it is read.
+        activation: The name of the activation function.
+        sharpness: The factor inside the activations. Above 1 the field may change over shorter distances, for densities
+            with thin parts, and is smaller before training.
+        key: Random key of the initial weights.
+
+    Returns:
+        The field.
+
+    Raises:
+        ValueError: If the method changes the size of the state, or an argument does not suit the others.
     """
     parts = parse_method(method)
     if parts.lift != "node":
         raise ValueError(f"a flow keeps the size of its data, so {method!r} cannot be one: choose node or c-node")
     if bool(context) != ("context" in reads):
-        raise ValueError('a field that reads "context" must be told its number of columns, and no other may be')
+        raise ValueError('a field that reads "context" needs its number of columns, context=…, and no other takes one')
     if not (math.isfinite(sharpness) and sharpness > 0):
         raise ValueError(f"sharpness must be a number above 0, got {sharpness}")
     inputs = ("s" in reads) + features + context
@@ -69,7 +87,7 @@ def _scale_last(network: Chain, factor: float) -> Chain:
 
 
 class TimedConvs(eqx.Module):
-    """3x3 convolutions, each of which sees the time as one more channel; the first channel of the input is the time."""
+    """3x3 convolutions with the time as one more channel of each; the first channel of the input is the time."""
 
     layers: tuple[Conv, ...]
     activation: Apply
@@ -100,10 +118,10 @@ def image_flow_field(
     activation: str = "softplus",
     key: PRNGKeyArray,
 ) -> AbstractField:
-    """A convolutional field for the flow of images of one shape.
+    """Build the convolutional field of a flow of images.
 
-    `node` is FFJORD's: 3x3 convolutions with the time as a channel of each. `c-node` has convolutions of u for all k
-    derivatives, and a velocity of (s, u) with k numbers per image.
+    The plain one is FFJORD's: 3x3 convolutions with the time as a channel of each. The characteristic one has
+    convolutions of u for all k derivatives, and a velocity of (s, u) with k numbers per image.
 
     ```python
     import jax
@@ -113,6 +131,21 @@ def image_flow_field(
     ffjord = image_flow_field("node", (28, 28, 1), key=jax.random.key(0))
     assert count_parameters(ffjord) == 76_810
     ```
+
+    Args:
+        method: "node" for the plain field, "c-node" for the characteristic one.
+        shape: The shape of one image: height, width, channels.
+        hidden: The numbers of hidden channels of the plain field, or of the Jacobian.
+        characteristic_dim: The number k of characteristic dimensions.
+        velocity_width: The number of hidden channels of the velocity.
+        activation: The name of the activation function.
+        key: Random key of the initial weights.
+
+    Returns:
+        The field.
+
+    Raises:
+        ValueError: If the method changes the size of the state.
     """
     parts = parse_method(method)
     if parts.lift != "node":

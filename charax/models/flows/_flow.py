@@ -45,7 +45,19 @@ class FlowResult(eqx.Module):
 
 
 class AbstractFlow(eqx.Module):
-    """A normalizing flow of points or images: a density that can be evaluated, trained and sampled from."""
+    """A normalizing flow of points or images: a density that can be evaluated, trained and sampled from.
+
+    ```python
+    import jax
+    import jax.numpy as jnp
+    from charax.models.flows import AbstractFlow, VectorFlowDesign
+    from charax.solve import Solver
+
+    flow: AbstractFlow = VectorFlowDesign("node", width=4).build((2,), key=jax.random.key(0))
+    result = flow.evaluate(jnp.ones((3, 2)), solver=Solver("euler", steps=2))
+    assert (flow.loss(result.log_prob) == -result.log_prob).all()
+    ```
+    """
 
     shape: eqx.AbstractVar[tuple[int, ...]]
     """The shape of one sample."""

@@ -1,4 +1,4 @@
-"""From grey levels to numbers without bounds, and back."""
+"""From grey levels to unbounded real numbers, and back."""
 
 import math
 
@@ -12,9 +12,7 @@ from charax.solve._checks import is_concrete
 
 
 class Pixels(eqx.Module):
-    """How images of whole grey levels 0 … `levels` − 1 become continuous: noise within a level, then the logit.
-
-    `alpha` keeps the logit away from black and white.
+    """How images of whole grey levels 0 … `levels` − 1 become continuous: uniform dequantisation, then the logit.
 
     ```python
     import jax
@@ -29,7 +27,9 @@ class Pixels(eqx.Module):
     """
 
     levels: int = eqx.field(default=256, static=True)
+    """The number of grey levels."""
     alpha: float = eqx.field(default=1e-6, static=True)
+    """Keeps the logit away from black and white: it is that of alpha + (1 - 2 alpha) x."""
 
     def __check_init__(self):
         if self.levels < 2:
@@ -40,7 +40,18 @@ class Pixels(eqx.Module):
     def dequantise(
         self, images: Float[Array, "batch height width channels"], *, key: PRNGKeyArray
     ) -> Float[Array, "batch height width channels"]:
-        """Numbers in [0, 1): each grey level is an interval, and its pixels lie anywhere in it."""
+        """Add uniform noise within each grey level.
+
+        Args:
+            images: A batch of images of whole grey levels.
+            key: Random key.
+
+        Returns:
+            Images with pixels in [0, 1).
+
+        Raises:
+            ValueError: If a pixel is not a grey level.
+        """
         if is_concrete(images):
             low, high = float(np.min(images)), float(np.max(images))
             if not (low >= 0 and high <= self.levels - 1):
@@ -53,27 +64,56 @@ class Pixels(eqx.Module):
     def logit(
         self, x: Float[Array, "batch height width channels"]
     ) -> tuple[Float[Array, "batch height width channels"], Float[Array, "batch"]]:
-        """The logit of x in [0, 1], and the log-determinant of it."""
+        """Map pixels from [0, 1] to unbounded numbers.
+
+        Args:
+            x: A batch of images.
+
+        Returns:
+            The logits, and the log-determinant of the map for every image.
+        """
         s = self.alpha + (1 - 2 * self.alpha) * x
         log_s, log_rest = jnp.log(s), jnp.log1p(-s)
         log_det = math.log(1 - 2 * self.alpha) - log_s - log_rest
         return log_s - log_rest, log_det.sum(axis=(1, 2, 3))
 
     def expit(self, y: Float[Array, "batch height width channels"]) -> Float[Array, "batch height width channels"]:
-        """The inverse of `logit`."""
+        """Invert `logit`.
+
+        Args:
+            y: Logits.
+
+        Returns:
+            Images with pixels in [0, 1].
+        """
         return (jax.nn.sigmoid(y) - self.alpha) / (1 - 2 * self.alpha)
 
     def quantise(self, x: Float[Array, "batch height width channels"]) -> Float[Array, "batch height width channels"]:
-        """Whole grey levels."""
+        """Round pixels to whole grey levels.
+
+        Args:
+            x: Images with pixels in [0, 1].
+
+        Returns:
+            Images of whole grey levels.
+        """
         return jnp.clip(jnp.floor(x * self.levels), 0, self.levels - 1)
 
     def bits_per_dim(self, log_prob: Float[Array, "batch"], size: int) -> Float[Array, "batch"]:
-        """Bits per number of an image, of its grey levels and not of where in them its pixels lie."""
+        """Convert log-densities of dequantised images to bits per dimension of images of grey levels.
+
+        Args:
+            log_prob: Log-densities of images with pixels in [0, 1).
+            size: The number of dimensions of an image.
+
+        Returns:
+            Bits per dimension of every image.
+        """
         return (math.log(self.levels) - log_prob / size) / math.log(2)
 
 
 def squeeze(u: Float[Array, "batch height width channels"]) -> Float[Array, "batch rows columns more"]:
-    """Squares of 2 x 2 pixels become four times the channels.
+    """Turn squares of 2 x 2 pixels into four times the channels.
 
     ```python
     import jax.numpy as jnp
@@ -82,6 +122,12 @@ def squeeze(u: Float[Array, "batch height width channels"]) -> Float[Array, "bat
     u = jnp.arange(32.0).reshape(1, 4, 4, 2)
     assert squeeze(u).shape == (1, 2, 2, 8) and (unsqueeze(squeeze(u)) == u).all()
     ```
+
+    Args:
+        u: A batch of images with an even height and width.
+
+    Returns:
+        Images of half the height and width.
     """
     batch, height, width, channels = u.shape
     squares = u.reshape(batch, height // 2, 2, width // 2, 2, channels)
@@ -89,7 +135,21 @@ def squeeze(u: Float[Array, "batch height width channels"]) -> Float[Array, "bat
 
 
 def unsqueeze(u: Float[Array, "batch rows columns more"]) -> Float[Array, "batch height width channels"]:
-    """The inverse of `squeeze`."""
+    """Invert `squeeze`.
+
+    ```python
+    import jax.numpy as jnp
+    from charax.models.flows import unsqueeze
+
+    assert unsqueeze(jnp.ones((1, 2, 2, 8))).shape == (1, 4, 4, 2)
+    ```
+
+    Args:
+        u: A batch of images whose number of channels is a multiple of four.
+
+    Returns:
+        Images of twice the height and width.
+    """
     batch, rows, columns, more = u.shape
     squares = u.reshape(batch, rows, columns, more // 4, 2, 2).transpose(0, 1, 4, 2, 5, 3)
     return squares.reshape(batch, 2 * rows, 2 * columns, more // 4)

@@ -1,7 +1,7 @@
 """The trace of ∂f/∂u along a flow: exact, or estimated from a few products.
 
-Every product is a Jacobian-vector product of the whole batch; several of them are one `vmap` over directions, so
-that no weight is ever copied per sample.
+Every product is a Jacobian-vector product of the whole batch; several of them are one `vmap` over directions, so that
+no weight is ever copied per sample.
 """
 
 from abc import abstractmethod
@@ -18,7 +18,7 @@ Distribution = Literal["rademacher", "gaussian"]
 
 
 class Divergence(NamedTuple):
-    """What is known of f and of A = ∂f/∂u at one point of every sample's course."""
+    """A field f, and the trace and the norm of A = ∂f/∂u, at one state of every sample."""
 
     value: Float[Array, "batch *state"]
     trace: Float[Array, "batch"]
@@ -27,20 +27,51 @@ class Divergence(NamedTuple):
 
 
 class AbstractTrace(eqx.Module):
-    """A way to find the trace of a field's Jacobian."""
+    """A method to compute the trace of a field's Jacobian.
+
+    ```python
+    import jax
+    import jax.numpy as jnp
+    from charax.models.flows import AbstractTrace, HutchPlusPlus
+
+    trace: AbstractTrace = HutchPlusPlus(products=3)
+    probes = trace.draw(jax.random.key(0), jnp.ones((2, 4)))
+    assert trace(lambda u: u**3, jnp.ones((2, 4)), probes).trace.shape == (2,)
+    ```
+    """
 
     @abstractmethod
     def draw(self, key: PRNGKeyArray | None, u: Float[Array, "batch *state"]) -> Probes:
-        """The random directions of one solve: drawn once, so that the solver sees a smooth field."""
+        """Draw the random directions of one solve: once, so that the solver sees a smooth field.
+
+        Args:
+            key: Random key; only an estimated trace needs one.
+            u: The initial state.
+
+        Returns:
+            The directions, or None.
+
+        Raises:
+            ValueError: If the key is missing, or the method does not suit the size of the state.
+        """
 
     @abstractmethod
     def __call__(self, f: Callable[[Array], Array], u: Float[Array, "batch *state"], probes: Probes) -> Divergence:
-        """The trace at u, with f itself, which it has to evaluate anyway."""
+        """Compute the trace at a state, together with the field, which is evaluated anyway.
+
+        Args:
+            f: The field as a function of the state.
+            u: The state.
+            probes: The directions from `draw`.
+
+        Returns:
+            The `value` of f, the `trace` of its Jacobian, and the Jacobian's `squared_norm`.
+        """
 
 
 _UNROLLED = 4
-"""Up to so many products are written out one by one: on a CPU the gradient of a `vmap` over few directions, with its
-sums over them, takes two to three times as long."""
+"""Maximum number of products that are unrolled: on a CPU the gradient of a `vmap` over few directions, with its sums
+over them, takes two to three times as long."""
 
 
 def _each(
@@ -92,7 +123,7 @@ class ExactTrace(AbstractTrace):
 
 
 class Hutchinson(AbstractTrace):
-    """The mean of vᵀAv over a few random directions: unbiased, and one product for each, whatever the size.
+    """Hutchinson's estimator, the mean of vᵀAv over random directions: unbiased, with one product per direction.
 
     ```python
     import jax
@@ -106,7 +137,9 @@ class Hutchinson(AbstractTrace):
     """
 
     probes: int = eqx.field(default=1, static=True)
+    """The number of directions."""
     distribution: Distribution = eqx.field(default="rademacher", static=True)
+    """The distribution of their components: "rademacher" (±1) or "gaussian"."""
 
     def __check_init__(self):
         if self.probes < 1:
@@ -126,11 +159,11 @@ class Hutchinson(AbstractTrace):
 
 
 class HutchPlusPlus(AbstractTrace):
-    """Hutch++ (Meyer, Musco, Musco, Woodruff): the trace on the range that a sketch finds, exactly, and Hutchinson
-    for the rest. Of `products` products a third goes to each.
+    """Hutch++ (Meyer, Musco, Musco, Woodruff): the exact trace on the range of a sketch, and Hutchinson's estimator for
+    the rest.
 
-    The range is held fixed in derivatives: the estimate is unbiased for any range that does not depend on the
-    remaining directions, and so is its derivative.
+    The range is held fixed in derivatives: the estimate is unbiased for any range that does not depend on the remaining
+    directions, and so is its derivative.
 
     ```python
     import jax
@@ -144,6 +177,7 @@ class HutchPlusPlus(AbstractTrace):
     """
 
     products: int = eqx.field(default=6, static=True)
+    """The number of products; a third each for the sketch, the trace on its range, and the rest."""
 
     def __check_init__(self):
         if self.products < 3 or self.products % 3:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from charax.data import Split, Standardizer
-from charax.models import METHOD_NAMES, ImageArchitecture, find_design, read_architecture
+from charax.models import METHOD_NAMES, ImageArchitecture, find_design
 from charax.nn import count_parameters
 from charax.solve import Solver
 from charax.tasks.classification import ClassificationConfig, ClassificationTask
@@ -55,7 +55,7 @@ def test_damaged_or_foreign_weights_are_refused(tmp_path):
 @pytest.mark.parametrize("shape", [(3,), (8, 8, 1), (28, 28, 1), (32, 31, 3), (2, 2, 1)])
 def test_every_method_has_a_design_for_every_shape(preset, method, shape):
     design = find_design(preset, method, shape)
-    assert read_architecture(design.architecture.to_json()) == design.architecture
+    assert from_json(type(design.architecture), to_json(design.architecture)) == design.architecture
     logits = jax.eval_shape(
         lambda x: design.architecture.build(shape, 7, key=jax.random.key(0))(x, solver=design.solver)[0],
         jnp.zeros((2, *shape)),

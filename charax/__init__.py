@@ -1,31 +1,10 @@
 """Characteristic Neural ODEs in JAX."""
 
-from charax._version import __version__
-from charax.fields import CharacteristicField, NetworkVelocity, PlainField, SecondOrderField, SeparateJacobian
-from charax.models import Classifier, NeuralODE, neural_ode, paper_classifier
-from charax.models.flows import ContinuousFlow, ExactTrace, Hutchinson, MultiScaleFlow, vector_flow_field
-from charax.nn import count_parameters, mlp
-from charax.solve import Solution, SolveError, Solver
+import lazy_loader
 
-__all__ = [
-    "CharacteristicField",
-    "Classifier",
-    "ContinuousFlow",
-    "ExactTrace",
-    "Hutchinson",
-    "MultiScaleFlow",
-    "NetworkVelocity",
-    "NeuralODE",
-    "PlainField",
-    "SecondOrderField",
-    "SeparateJacobian",
-    "Solution",
-    "SolveError",
-    "Solver",
-    "__version__",
-    "count_parameters",
-    "mlp",
-    "neural_ode",
-    "paper_classifier",
-    "vector_flow_field",
-]
+from charax import tasks as _tasks  # registers the tasks
+from charax._version import __version__ as __version__
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__all__ = [*__all__, "__version__"]
+del _tasks

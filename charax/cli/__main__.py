@@ -2,6 +2,6 @@
 
 import sys
 
-from charax.cli import main
+from charax.cli._main import console_main
 
-sys.exit(main())
+sys.exit(console_main())

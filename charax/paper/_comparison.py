@@ -1,32 +1,37 @@
 """Train several methods on the same data, with the same number of parameters, over several seeds."""
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import equinox as eqx
-import jax
-
-from charax.models import find_design
-from charax.nn import count_parameters
-from charax.tasks.classification import ClassificationConfig
-from charax.tasks.density import DensityConfig
-from charax.train import AbstractProgress, Run, spread, train_seeds
+from charax import plotting, train
+from charax.tasks import ClassificationConfig
+from charax.train import AbstractConfig, AbstractProgress
 
 
-class Compared(NamedTuple):
+class MethodResult(NamedTuple):
     """One method on one data set, over seeds."""
 
     dataset: str
+    """Name of the data."""
     method: str
-    runs: list[Run]
+    """Name of the method."""
+    runs: "list[train.Run]"
+    """One run per seed."""
 
     def row(self, metric: str = "accuracy") -> dict[str, Any]:
-        """Mean and spread of a metric over the seeds; the spread of one seed is not known."""
+        """Average a metric over the seeds.
+
+        Args:
+            metric: Name of the metric.
+
+        Returns:
+            A flat row; the standard deviation of one seed is None.
+        """
         summaries = [run.summary() for run in self.runs]
-        mean, sd = spread([summary[metric] for summary in summaries])
+        mean, sd = train.mean_and_sd([summary[metric] for summary in summaries])
         return {
             "dataset": self.dataset,
             "method": self.method,
@@ -37,41 +42,54 @@ class Compared(NamedTuple):
             "seconds": sum(summary["seconds"] for summary in summaries),
         }
 
-    def courses(self, metric: str = "accuracy") -> list[list[float]]:
-        """A validation metric after every epoch, seed by seed."""
-        return [[row[f"validation_{metric}"] for row in run.history if "epoch" in row] for run in self.runs]
+    def learning_curves(self, metric: str = "accuracy") -> list[list[float]]:
+        """Collect a validation metric.
+
+        Args:
+            metric: Name of the metric.
+
+        Returns:
+            Its value after every epoch, per seed.
+        """
+        return [[row[f"validation_{metric}"] for row in run.epochs] for run in self.runs]
 
 
 def compare(
-    settings: Sequence[ClassificationConfig] | Sequence[DensityConfig],
-    *,
-    seeds: int,
-    folder: Path,
-    progress: AbstractProgress,
-) -> list[Compared]:
-    """Train each of `settings` with seeds 0, 1, …; runs that are in the folder already are not made again."""
+    configs: Sequence[AbstractConfig], *, seeds: int, folder: Path, progress: AbstractProgress
+) -> list[MethodResult]:
+    """Train each config with the seeds 0, 1, …; runs that are in the folder already are not repeated."""
     return [
-        Compared(one.data, one.method, train_seeds(one, seeds=seeds, folder=folder, progress=progress))
-        for one in settings
+        MethodResult(one.data, one.method, train.train_seeds(one, folder, seeds=seeds, progress=progress))
+        for one in configs
     ]
 
 
+def plot_first_runs(results: Sequence[MethodResult]) -> None:
+    """Plot the first run of every method into its own folder."""
+    for result in results:
+        result.runs[0].plot()
+
+
 def match_width(
-    settings: ClassificationConfig, shape: tuple[int, ...], classes: int, *, target: int
+    config: ClassificationConfig, shape: tuple[int, ...], classes: int, *, target: int
 ) -> ClassificationConfig:
-    """The same settings with the width that brings the parameters closest to `target`, from below.
+    """The same config with the width that brings the number of parameters closest to `target`, from below.
 
     ```python
     from charax.paper._comparison import match_width
-    from charax.tasks.classification import ClassificationConfig
+    from charax.tasks import ClassificationConfig
 
     matched = match_width(ClassificationConfig(method="node"), (8, 8, 1), 10, target=20_093)
-    assert matched.width > 24  # one network has to make up for two and a velocity
+    assert matched.width > 24  # one network instead of two and a velocity
     ```
     """
+    count = lambda width: count_parameters(replace(config, width=width), shape, classes)
+    return replace(config, width=largest_width(count, target))
 
-    count = lambda width: count_architecture(replace(settings, width=width), shape, classes)
-    return replace(settings, width=largest_width(count, target))
+
+def count_parameters(config: ClassificationConfig, shape: tuple[int, ...], classes: int) -> int:
+    """The number of parameters of a classifier, which is not built for that."""
+    return config.design(shape).architecture.count(shape, classes)
 
 
 def largest_width(count: Callable[[int], int], target: int) -> int:
@@ -92,16 +110,41 @@ def largest_width(count: Callable[[int], int], target: int) -> int:
     return low
 
 
-def count_architecture(settings: ClassificationConfig, shape: tuple[int, ...], classes: int) -> int:
-    """The parameters of the model that settings stand for, without making it."""
-    design = find_design(
-        settings.preset,
-        settings.method,
-        shape,
-        dataset=settings.data,
-        width=settings.width,
-        augment_dim=settings.augment_dim,
-        characteristic_dim=settings.characteristic_dim,
-        jacobian=settings.jacobian,
+def plot_dynamics(dynamics: Mapping[str, Sequence[MethodResult]], path: Path, *, metric: str = "accuracy") -> Path:
+    """A validation metric over the epochs: a row of panels for each way of training, a column for each data set.
+
+    Red is NODE and blue is C-NODE; the line is the mean over seeds, the band spans the worst to the best. A data set
+    with one epoch has no curve: it is left out if others have more.
+    """
+    several = lambda result: len(result.learning_curves(metric)[0]) > 1
+    some = any(several(result) for results in dynamics.values() for result in results)
+    kept = {name: [one for one in results if several(one) or not some] for name, results in dynamics.items()}
+    shown = {name: results for name, results in kept.items() if results}
+    datasets = list(dict.fromkeys(one.dataset for results in shown.values() for one in results))
+    rows, columns = max(1, len(shown)), max(1, len(datasets))
+    with plotting.save_figure(path, width=1.2 + 2.8 * columns, height=0.6 + 2.2 * rows) as figure:
+        axes = figure.subplots(rows, columns, squeeze=False, sharex="col", sharey="col")
+        for row, (name, results) in zip(axes, shown.items(), strict=False):
+            for axis, dataset in zip(row, datasets, strict=True):
+                for result in (one for one in results if one.dataset == dataset):
+                    _plot_curve(axis, result, metric)
+                axis.set_title(f"{dataset}, {name}" if name else dataset)
+                axis.xaxis.get_major_locator().set_params(integer=True)
+            row[0].set_ylabel(f"validation {metric.replace('_', ' ')}")
+        for axis in axes[-1]:
+            axis.set_xlabel("epoch")
+        axes[0, -1].legend()
+    return path
+
+
+def _plot_curve(axis, result: MethodResult, metric: str) -> None:
+    curves = result.learning_curves(metric)
+    epochs = range(1, 1 + min(map(len, curves)))
+    columns = list(zip(*curves, strict=False))
+    colour = {"node": plotting.NODE, "c-node": plotting.C_NODE}[result.method]
+    axis.plot(
+        epochs, [statistics.mean(each) for each in columns], "o-", markersize=3, color=colour, label=result.method
     )
-    return count_parameters(eqx.filter_eval_shape(design.architecture.build, shape, classes, key=jax.random.key(0)))
+    if len(curves) > 1:
+        lower, upper = [min(each) for each in columns], [max(each) for each in columns]
+        axis.fill_between(epochs, lower, upper, color=colour, alpha=0.15, linewidth=0)

@@ -1,47 +1,92 @@
-"""What a price on kinetic energy does: fewer evaluations for the same likelihood."""
+"""Regularization by the kinetic energy: fewer function evaluations for the same likelihood."""
 
-from dataclasses import replace
+import statistics
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
-from charax.data import load_density_data
-from charax.models.flows import FlowMethod
-from charax.paper._comparison import Compared, compare
-from charax.tasks.density import DensityConfig
+from charax import data as datasets
+from charax import plotting
+from charax.models import FlowMethod
+from charax.paper._comparison import MethodResult, compare
+from charax.paper._experiment import AbstractExperiment
+from charax.paper._report import Column, Report
+from charax.tasks import DensityConfig
 from charax.train import AbstractProgress
 
+_COLUMNS = (
+    Column("weight", "kinetic", "g"),
+    Column("test NLL", "nll_mean", ".4f", "nll_sd"),
+    Column("of the first", "nll_ratio", ".1%"),
+    Column("NFE", "nfe", ".1f"),
+    Column("of the first", "nfe_ratio", ".0%"),
+    Column("parameters", "parameters", ",.0f"),
+    Column("s", "seconds", ".0f"),
+)
 
-class Priced(NamedTuple):
-    """The same flow without and with the price, over seeds."""
 
-    weight: float
-    free: Compared
-    priced: Compared
+@dataclass(frozen=True)
+class Kinetic(AbstractExperiment):
+    """What regularization by the kinetic energy saves: a flow with it and without. An interrupted run resumes."""
 
-    def rows(self) -> list[dict[str, Any]]:
-        """Test NLL and evaluations of both, and of the second in parts of the first."""
-        rows = [one.row("nll") | {"kinetic": weight} for weight, one in ((0.0, self.free), (self.weight, self.priced))]
+    name: ClassVar[str] = "kinetic"
+
+    data: str = "checkerboard"
+    """Data set (circles, moons, pinwheel, checkerboard), or the path of a file of points."""
+    method: FlowMethod = "c-node"
+    """The field of the flow."""
+    sharpness: float | None = None
+    """Factor inside the activations, as in `charax train density`."""
+    weight: float = 1.5
+    """Weight of the kinetic energy next to the NLL."""
+    seeds: int = 3
+    """Seeds per flow."""
+    epochs: int | None = None
+    """Epochs, instead of those of `charax train density`."""
+
+    def run(self, folder: Path, progress: AbstractProgress) -> Report:
+        if not self.weight > 0:
+            raise ValueError(f"weight must be above 0, got {self.weight}: the flow without it is trained anyway")
+        if datasets.load_density_data(self.data, points=100).levels is not None:
+            raise ValueError(f"{self.data} has images; this compares densities of points: use checkerboard")
+        plain = DensityConfig(data=self.data, method=self.method, sharpness=self.sharpness)
+        if self.epochs is not None:
+            plain = replace(plain, loop=replace(plain.loop, epochs=self.epochs))
+        configs = [plain, replace(plain, kinetic_penalty=self.weight)]
+        results = compare(configs, seeds=self.seeds, folder=folder, progress=progress)
+        return Report(
+            name=self.name,
+            title=f"Regularization by the kinetic energy: {self.method} flow of {self.data}, {self.seeds} seeds",
+            columns=_COLUMNS,
+            answer={"rows": self._rows(results)},
+            record={"sharpness": self.sharpness},
+            figures={"kinetic.png": lambda path: self._plot(results, path)},
+        )
+
+    def _rows(self, results: list[MethodResult]) -> list[dict[str, Any]]:
+        """Test NLL and function evaluations of both, and their ratios to the first."""
+        rows = [one.row("nll") | {"kinetic": weight} for weight, one in zip((0.0, self.weight), results, strict=True)]
         return [
             row | {"nll_ratio": row["nll_mean"] / rows[0]["nll_mean"], "nfe_ratio": row["nfe"] / rows[0]["nfe"]}
             for row in rows
         ]
 
-
-def run(
-    *,
-    data: str = "checkerboard",
-    method: FlowMethod = "c-node",
-    sharpness: float | None = None,
-    weight: float = 1.5,
-    seeds: int = 3,
-    folder: Path,
-    progress: AbstractProgress,
-) -> Priced:
-    """Train both over the seeds, or go on where an interrupted comparison stopped."""
-    if not weight > 0:
-        raise ValueError(f"weight must be above 0, got {weight}: the flow without a price is trained beside it anyway")
-    free = DensityConfig(data=data, method=method, sharpness=sharpness)
-    if load_density_data(data, points=100).levels is not None:
-        raise ValueError(f"{data} has images, and this compares densities of points or rows: take checkerboard, say")
-    both = compare([free, replace(free, kinetic=weight)], seeds=seeds, folder=folder, progress=progress)
-    return Priced(weight, *both)
+    def _plot(self, results: list[MethodResult], path: Path) -> Path:
+        """Validation NLL and function evaluations over the epochs: mean over seeds, and the band of all seeds."""
+        names = ("no regularization", f"kinetic energy, weight {self.weight:g}")
+        with plotting.save_figure(path, width=7.0, height=3.0) as figure:
+            axes = figure.subplots(1, 2)
+            for axis, metric, label in zip(
+                axes, ("nll", "nfe"), ("validation NLL", "function evaluations"), strict=True
+            ):
+                for one, colour, name in zip(results, (plotting.EXACT, plotting.C_NODE), names, strict=True):
+                    columns = list(zip(*one.learning_curves(metric), strict=True))
+                    epochs = range(1, 1 + len(columns))
+                    mean = [statistics.mean(column) for column in columns]
+                    axis.plot(epochs, mean, "o-", markersize=3, color=colour, label=name)
+                    lower, upper = [min(column) for column in columns], [max(column) for column in columns]
+                    axis.fill_between(epochs, lower, upper, color=colour, alpha=0.15, linewidth=0)
+                axis.set_xlabel("epoch")
+                axis.set_ylabel(label)
+            figure.axes[0].legend()
+        return path

@@ -1,32 +1,34 @@
 """The paper's PDE experiment: learn a solution from 200 samples of it; and three more problems like it."""
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
-import numpy as np
+from charax import data, plotting, train
+from charax.models import PDEMethod
+from charax.paper._experiment import AbstractExperiment, choose
+from charax.paper._report import Column, Report
+from charax.tasks import PDEConfig
+from charax.train import AbstractProgress, LoopConfig, OptimizerConfig, SolverConfig
 
-from charax.data import BOXES, sample_problem
-from charax.tasks.pde import PDEConfig, PDETask
-from charax.train import AbstractProgress, LoopConfig, OptimizerConfig, Run, SolverConfig, spread, train_seeds
+if TYPE_CHECKING:
+    from charax.train import Run
 
-PdeBudget = Literal["smoke", "cpu", "paper"]
-PdeMethod = Literal["c-node", "node", "node-fair", "equation"]
+Budget = Literal["smoke", "cpu", "paper"]
 
 REPORTED: Mapping[str, float] = MappingProxyType({"c-node": 8.05, "node": 30.52})
-"""What the paper reports for its problem: mean relative deviation in percent."""
+"""What the paper reports for its problem: mean relative error in percent."""
 
-WIDTHS: Mapping[PdeMethod, int] = MappingProxyType({"c-node": 15, "node": 32, "node-fair": 24})
+WIDTHS: Mapping[PDEMethod, int] = MappingProxyType({"c-node": 15, "node": 32, "node-fair": 24})
 """755 parameters (the paper's C-NODE: 809), 1,185 (as the paper's NODE), and 770: as many as the C-NODE."""
 
 EXTRAPOLATED = ("paper", "paper-steep", "variable-advection")
 """Problems whose solution exists for twice the time of the data."""
 
 
-class Plan(NamedTuple):
+class Setting(NamedTuple):
     """What a budget trains."""
 
     problems: tuple[str, ...]
@@ -34,143 +36,176 @@ class Plan(NamedTuple):
     epochs: int
 
 
-PLANS: Mapping[PdeBudget, Plan] = MappingProxyType(
+SETTINGS: Mapping[Budget, Setting] = MappingProxyType(
     {
-        "smoke": Plan(("paper",), 1, 6),
-        "cpu": Plan(("paper", "paper-steep", "variable-advection", "burgers-sine"), 5, 40),
-        "paper": Plan(("paper", "paper-steep", "variable-advection", "burgers-sine"), 5, 200),
+        "smoke": Setting(("paper",), 1, 6),
+        "cpu": Setting(("paper", "paper-steep", "variable-advection", "burgers-sine"), 5, 40),
+        "paper": Setting(("paper", "paper-steep", "variable-advection", "burgers-sine"), 5, 200),
     }
 )
 
+EQUATION = PDEConfig(
+    data="burgers-wave",
+    method="equation",
+    width=16,
+    points=1000,
+    solver=SolverConfig(steps=3),
+    optimizer=OptimizerConfig(learning_rate=1e-2, weight_decay=0.0),
+    loop=LoopConfig(epochs=100, batch_size=200),
+)
+"""The structured form on noise-free samples of Burgers' equation: a wave whose smallest and largest u are seen at all
+times. Where a value leaves the data at once, as the smallest of `burgers-sine` does, or where all neighbours are equal,
+its velocity cannot be identified."""
 
-class Learned(NamedTuple):
-    """One method on one problem, over seeds."""
+_COLUMNS = (
+    Column("problem", "problem"),
+    Column("method", "method"),
+    Column("relative error", "deviation_percent_mean", ".3f", "deviation_percent_sd"),
+    Column("paper's", "deviation_percent_paper", ".2f"),
+    Column("later times", "extrapolation_percent_mean", ".3f", "extrapolation_percent_sd"),
+    Column("parameters", "parameters", ",d"),
+    Column("s", "seconds", ".0f"),
+)
 
-    problem: str
-    method: PdeMethod
-    runs: list[Run]
 
-    def row(self) -> dict[str, Any]:
-        """Deviations in percent, inside of the data's time and in the same time again."""
-        summaries = [run.summary() for run in self.runs]
-        mean, sd = spread([summary["deviation_percent"] for summary in summaries])
-        later = [extrapolate(run, self.problem) for run in self.runs] if self.problem in EXTRAPOLATED else []
-        later_mean, later_sd = spread([deviation for deviation, _ in later]) if later else (None, None)
+@dataclass(frozen=True)
+class PDE(AbstractExperiment):
+    """The paper's PDE experiment, and three more problems. An interrupted run resumes."""
+
+    name: ClassVar[str] = "pde"
+
+    budget: Budget = "cpu"
+    """smoke: the paper's problem, one seed. cpu: four problems, five seeds. paper: the same, longer."""
+    problem: tuple[str, ...] = ()
+    """Only these problems."""
+    method: tuple[PDEMethod, ...] = ()
+    """Only these methods; equation is the structured form, on Burgers' equation."""
+    seeds: int | None = None
+    """Seeds per row, instead of the budget's."""
+    epochs: int | None = None
+    """Epochs per run, instead of the budget's."""
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}-{self.budget}"
+
+    def run(self, folder: Path, progress: AbstractProgress) -> Report:
+        setting = SETTINGS[self.budget]
+        seeds = setting.seeds if self.seeds is None else self.seeds
+        rows: list[dict[str, Any]] = []
+        for problem in choose(self.problem, setting.problems, "problem", self.budget):
+            # The paper's own baseline cannot represent a u(x, 0) that is not 0: it is shown once.
+            usual: tuple[PDEMethod, ...] = tuple(WIDTHS) if problem == "paper" else ("c-node", "node-fair")
+            for method in (method for method in self.method or usual if method != "equation"):
+                config = PDEConfig(data=problem, method=method, width=WIDTHS[method])
+                config = replace(config, loop=replace(config.loop, epochs=self.epochs or setting.epochs))
+                runs = train.train_seeds(config, folder, seeds=seeds, progress=progress)
+                runs[0].plot()
+                rows.append(_row(problem, method, runs))
+        answer: dict[str, Any] = {"rows": rows}
+        whole = self.budget != "smoke" and not self.problem and not self.method
+        if whole or "equation" in self.method:
+            answer["equation"] = self._learn_equation(folder, progress)
+        return Report(
+            name=self.name,
+            title=f"Learned PDEs, budget {self.budget}: mean relative error in %",
+            columns=_COLUMNS,
+            answer=answer,
+            note=_describe(answer.get("equation")),
+            record={"budget": self.budget},
+            figures={"deviations.png": lambda path: plot_errors(rows, path)} if rows else {},
+        )
+
+    def _learn_equation(self, folder: Path, progress: AbstractProgress) -> dict[str, Any]:
+        """How far the learned velocities of Burgers' equation are from u over the data's range, in percent of u."""
+        import numpy as np
+
+        config = EQUATION
+        if self.epochs is not None:
+            config = replace(config, loop=replace(config.loop, epochs=self.epochs))
+        runs = train.train_seeds(config, folder, seeds=self.seeds or 3, progress=progress)
+        runs[0].plot()
+        tables = [run.trained.task.tabulate_equation(run.trained.model) for run in runs]  # pyright: ignore[reportAttributeAccessIssue]
+        u = np.array([u for u, _, _ in tables])
+        error = 100 * np.abs(np.array([learned["velocity"] for _, learned, _ in tables]) - u) / u
+        summaries = [run.summary() for run in runs]
         return {
-            "problem": self.problem,
-            "method": self.method,
+            "problem": config.data,
+            "seeds": len(runs),
             "parameters": summaries[0]["parameters"],
-            "deviation_percent_mean": mean,
-            "deviation_percent_sd": sd,
-            "deviation_percent_paper": REPORTED.get(self.method) if self.problem == "paper" else None,
-            "extrapolation_percent_mean": later_mean,
-            "extrapolation_percent_sd": later_sd,
-            "extrapolation_lost_percent": spread([lost for _, lost in later])[0] if later else None,
-            "seconds": max(summary["seconds"] for summary in summaries),
-        }
-
-
-def extrapolate(run: Run, problem: str, *, points: int = 200) -> tuple[float, float]:
-    """The mean deviation, in percent, in the time after the data, and the share of points that no path leads to."""
-    task, model = run.trained
-    assert isinstance(task, PDETask)
-    _, end = BOXES[problem]
-    later = sample_problem(problem, points, seed=[run.settings.loop.seed, 1], between=(end, 2 * end))
-    u, found = task.evaluate(model, np.concatenate([later.x, later.t[:, None]], axis=1))
-    deviation = np.linalg.norm(u - later.u, axis=1) / np.linalg.norm(later.u, axis=1)
-    return 100 * float(deviation.mean()), 100 * float(1 - found.mean())
-
-
-class Equation(NamedTuple):
-    """What the structured form learned about Burgers' equation, over seeds."""
-
-    problem: str
-    runs: list[Run]
-    u: np.ndarray
-    """From the smallest to the largest of the data, a row for each run."""
-    velocities: np.ndarray
-    sources: np.ndarray
-
-    def to_json(self) -> dict[str, Any]:
-        """How far the learned velocities are from u over the data's range, in percent of u."""
-        miss = 100 * np.abs(self.velocities - self.u) / self.u
-        summaries = [run.summary() for run in self.runs]
-        return {
-            "problem": self.problem,
-            "seeds": len(self.runs),
-            "parameters": summaries[0]["parameters"],
-            "u_range": [float(self.u.min()), float(self.u.max())],
-            "velocity_error_percent_mean": float(miss.mean()),
-            "velocity_error_percent_max": float(miss.max()),
-            "source_largest": float(np.abs(self.sources).max()),
+            "u_range": [float(u.min()), float(u.max())],
+            "velocity_error_percent_mean": float(error.mean()),
+            "velocity_error_percent_max": float(error.max()),
+            "source_largest": max(float(np.abs(learned["source"]).max()) for _, learned, _ in tables),
             "deviation_percent": max(summary["deviation_percent"] for summary in summaries),
             "seconds": max(summary["seconds"] for summary in summaries),
         }
 
 
-class Experiment(NamedTuple):
-    """The rows, and the runs behind them."""
+def _row(problem: str, method: PDEMethod, runs: "Sequence[Run]") -> dict[str, Any]:
+    """Relative errors in percent, within the time of the data and in the same time again."""
+    summaries = [run.summary() for run in runs]
+    mean, sd = train.mean_and_sd([summary["deviation_percent"] for summary in summaries])
+    later = [extrapolate(run, problem) for run in runs] if problem in EXTRAPOLATED else []
+    later_mean, later_sd = train.mean_and_sd([error for error, _ in later]) if later else (None, None)
+    return {
+        "problem": problem,
+        "method": method,
+        "parameters": summaries[0]["parameters"],
+        "deviation_percent_mean": mean,
+        "deviation_percent_sd": sd,
+        "deviation_percent_paper": REPORTED.get(method) if problem == "paper" else None,
+        "extrapolation_percent_mean": later_mean,
+        "extrapolation_percent_sd": later_sd,
+        "extrapolation_lost_percent": train.mean_and_sd([lost for _, lost in later])[0] if later else None,
+        "seconds": max(summary["seconds"] for summary in summaries),
+    }
 
-    learned: list[Learned]
-    equation: Equation | None
 
-    def to_json(self) -> dict[str, Any]:
-        """Flat rows, the paper's problem first."""
-        equation = {} if self.equation is None else {"equation": self.equation.to_json()}
-        return {"rows": [one.row() for one in self.learned], **equation}
+def extrapolate(run: "Run", problem: str, *, points: int = 200) -> tuple[float, float]:
+    """The mean relative error in the time after the data, and the share of points without a characteristic, in %."""
+    import numpy as np
+
+    task, model = run.trained
+    _, end = data.BOXES[problem]
+    later = data.sample_problem(problem, points, seed=[run.config.loop.seed, 1], between=(end, 2 * end))
+    u, found = task.evaluate(model, np.concatenate([later.x, later.t[:, None]], axis=1))  # pyright: ignore[reportAttributeAccessIssue]
+    error = np.linalg.norm(u - later.u, axis=1) / np.linalg.norm(later.u, axis=1)
+    return 100 * float(error.mean()), 100 * float(1 - found.mean())
 
 
-def learn_equation(*, seeds: int, folder: Path, progress: AbstractProgress) -> Equation:
-    """The structured form on noise-free Burgers data.
-
-    A wave, of which the smallest and the largest u are seen at all times. Where a value leaves the data at once, as the
-    smallest of `burgers-sine` does, or where all neighbours are alike, its velocity cannot be seen.
-    """
-    settings = PDEConfig(
-        data="burgers-wave",
-        method="equation",
-        width=16,
-        points=1000,
-        solver=SolverConfig(steps=3),
-        optimizer=OptimizerConfig(learning_rate=1e-2, weight_decay=0.0),
-        loop=LoopConfig(epochs=100, batch_size=200),
+def _describe(equation: Mapping[str, Any] | None) -> str:
+    if equation is None:
+        return ""
+    return (
+        f"Structured form on Burgers' equation, {equation['seeds']} seeds: the learned velocity is within "
+        f"{equation['velocity_error_percent_max']:.2f}% of u."
     )
-    runs = train_seeds(settings, seeds=seeds, folder=folder, progress=progress)
-    tables = [run.trained.task.tabulate_equation(run.trained.model) for run in runs]  # pyright: ignore[reportAttributeAccessIssue]
-    stack = lambda name: np.array([learned[name] for _, learned, _ in tables])
-    return Equation(settings.data, runs, np.array([u for u, _, _ in tables]), stack("velocity"), stack("source"))
 
 
-def run(
-    budget: PdeBudget,
-    *,
-    problems: Sequence[str] = (),
-    methods: Sequence[PdeMethod] = (),
-    seeds: int | None = None,
-    folder: Path,
-    progress: AbstractProgress,
-) -> Experiment:
-    """Train every row and the structured form (`equation`), or go on where an interrupted experiment stopped."""
-    plan = PLANS[budget]
-    unknown = set(problems) - set(plan.problems)
-    if unknown:
-        raise ValueError(
-            f"budget {budget} has no problem {sorted(unknown)[0]!r}; choose from {', '.join(plan.problems)}"
-        )
-    folder.mkdir(parents=True, exist_ok=True)
-    learned: list[Learned] = []
-    for problem in problems or plan.problems:
-        # The paper's own baseline cannot have a u(x, 0) that is not 0: it is shown once.
-        for method in methods or (tuple(WIDTHS) if problem == "paper" else ("c-node", "node-fair")):
-            if method not in WIDTHS:
-                continue
-            one = PDEConfig(data=problem, method=method, width=WIDTHS[method])
-            one = replace(one, loop=replace(one.loop, epochs=plan.epochs))
-            runs = train_seeds(one, seeds=plan.seeds if seeds is None else seeds, folder=folder, progress=progress)
-            learned.append(Learned(problem, method, runs))
-    whole = budget != "smoke" and not problems and not methods
-    wanted = whole or "equation" in methods
-    equation = learn_equation(seeds=seeds or 3, folder=folder, progress=progress) if wanted else None
-    experiment = Experiment(learned, equation)
-    (folder / "pde.json").write_text(json.dumps({"budget": budget, **experiment.to_json()}, indent=2) + "\n")
-    return experiment
+def plot_errors(rows: Sequence[dict[str, Any]], path: Path) -> Path:
+    """Relative errors by problem and method on a logarithmic axis, with standard deviations and the paper's values."""
+    colours = {"c-node": plotting.C_NODE, "node": plotting.NODE, "node-fair": "#e8968f"}
+    problems = list(dict.fromkeys(row["problem"] for row in rows))
+    methods = [method for method in colours if any(row["method"] == method for row in rows)]
+    width = 0.8 / len(methods)
+    with plotting.save_figure(path, width=2.2 + 1.6 * len(problems), height=3.4) as figure:
+        axis = figure.add_subplot()
+        for row in rows:
+            position = problems.index(row["problem"]) + (methods.index(row["method"]) - (len(methods) - 1) / 2) * width
+            axis.bar(position, row["deviation_percent_mean"], 0.9 * width, color=colours[row["method"]])
+            axis.errorbar(
+                position, row["deviation_percent_mean"], row["deviation_percent_sd"], color="black", capsize=3
+            )
+            if row["deviation_percent_paper"] is not None:
+                ends = [position - width / 2, position + width / 2]
+                axis.plot(ends, [row["deviation_percent_paper"]] * 2, color=plotting.EXACT, linestyle="--")
+        for method in methods:
+            axis.bar(0, float("nan"), color=colours[method], label=method)
+        axis.plot([], [], color=plotting.EXACT, linestyle="--", label="in the paper")
+        axis.set_yscale("log")
+        axis.set_xticks(range(len(problems)), problems)
+        axis.set_ylabel("mean relative error, %")
+        axis.grid(visible=False, axis="x")
+        axis.legend(loc="upper left", bbox_to_anchor=(1, 1))
+    return path

@@ -1,23 +1,34 @@
 """The paper's Table 1: eight methods on three data sets."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
-from charax.data import load_dataset
-from charax.models import METHOD_NAMES, Preset
-from charax.models._paper_models import RECIPES
-from charax.paper._comparison import Compared, compare, count_architecture, match_width
-from charax.tasks.classification import ClassificationConfig
+from charax import data, models
+from charax.models import METHOD_NAMES, Method, Preset
+from charax.paper._comparison import (
+    MethodResult,
+    compare,
+    count_parameters,
+    match_width,
+    plot_dynamics,
+    plot_first_runs,
+)
+from charax.paper._experiment import AbstractExperiment, choose
+from charax.paper._report import Column, Report
+from charax.tasks import ClassificationConfig
 from charax.train import AbstractProgress, LoopConfig, OptimizerConfig, SolverConfig
 
 Budget = Literal["smoke", "demo", "cpu", "long", "paper"]
+Training = Literal["adjoint", "Euler"]
+FIGURE_METHODS: tuple[Method, ...] = ("node", "c-node")
+"""The methods whose training the paper's figure shows."""
 
 
 class Reported(NamedTuple):
-    """What the paper reports: accuracy in percent, and evaluations of the field."""
+    """What the paper reports: accuracy in percent, and function evaluations."""
 
     accuracy: float
     nfe: int
@@ -59,50 +70,45 @@ REPORTED: Mapping[str, Mapping[str, Reported]] = MappingProxyType(
 )
 
 
-Training = Literal["adjoint", "Euler"]
-FIGURE_METHODS = ("node", "c-node")
-"""The methods whose training the paper's figure shows."""
-
-
-class Budgeted(NamedTuple):
+class Size(NamedTuple):
     """How large the models for one data set are, and how long they train."""
 
     preset: Preset
     epochs: int
 
 
-class Plan(NamedTuple):
-    """What a budget trains, and what it changes about the paper's setting."""
+class Setting(NamedTuple):
+    """What a budget trains, and what it changes from the paper's setting."""
 
-    datasets: Mapping[str, "Budgeted"]
+    datasets: Mapping[str, Size]
     seeds: int
     batch_size: int
     training: Training
     optimizer: OptimizerConfig
     other: SolverConfig
-    """How the other training of the figure integrates: the paper shows the adjoint above and Euler below."""
+    """Solver of the second training of the figure: the paper shows the adjoint above and Euler below."""
     changed: str
-    methods: tuple[str, ...] = METHOD_NAMES
-    integration: SolverConfig = SolverConfig()
-    """Of the table, where it is not the preset's."""
+    methods: tuple[Method, ...] = METHOD_NAMES
+    solver: SolverConfig = SolverConfig()
+    """Solver of the table, where it is not the preset's."""
 
 
-PLANS: Mapping[Budget, Plan] = MappingProxyType(
+SETTINGS: Mapping[Budget, Setting] = MappingProxyType(
     {
-        "smoke": Plan(
-            datasets={"digits": Budgeted("dense", 6)},
+        "smoke": Setting(
+            datasets={"digits": Size("dense", 6)},
             seeds=1,
             batch_size=64,
             training="Euler",
             optimizer=OptimizerConfig(),
             other=SolverConfig(solver="midpoint", steps=1, adjoint="backsolve"),
-            integration=SolverConfig(solver="euler", steps=2),
+            solver=SolverConfig(solver="euler", steps=2),
             changed="digits instead of the paper's data; perceptrons instead of convolutions, which take minutes to "
-            "compile, and all methods have the C-NODE's parameters; 6 epochs; two Euler steps (the figure's adjoint: "
-            "a midpoint step, solved back); one seed",
+            "compile, and all methods have the C-NODE's number of parameters; 6 epochs; two Euler steps (the figure's "
+            "adjoint: a midpoint step, backsolve); one seed",
         ),
-        "demo": Plan(
-            datasets={"digits": Budgeted("small", 8)},
+        "demo": Setting(
+            datasets={"digits": Size("small", 8)},
             methods=FIGURE_METHODS,
             seeds=1,
             batch_size=64,
@@ -112,19 +118,19 @@ PLANS: Mapping[Budget, Plan] = MappingProxyType(
             changed="NODE and C-NODE only; digits instead of the paper's data; 8 epochs; a learned stem, width 24 for "
             "the C-NODE, the NODE matches its parameters; two Euler steps; one seed",
         ),
-        "cpu": Plan(
-            datasets={"svhn": Budgeted("small", 10), "cifar10": Budgeted("small", 10), "mnist": Budgeted("small", 3)},
+        "cpu": Setting(
+            datasets={"svhn": Size("small", 10), "cifar10": Size("small", 10), "mnist": Size("small", 3)},
             seeds=1,
             batch_size=128,
             training="Euler",
             optimizer=OptimizerConfig(),
             other=SolverConfig(solver="midpoint", steps=4, adjoint="backsolve"),
             changed="a learned stem to a grid of 8x8 (MNIST: 10x10); width 24 for the C-NODE, the others match its "
-            "parameters; two Euler steps (the figure's adjoint: four midpoint steps, solved back); batches of 128; "
+            "parameters; two Euler steps (the figure's adjoint: four midpoint steps, backsolve); batches of 128; "
             "10 epochs (MNIST: 3); AdamW 5e-3, decay 5e-2, cosine; one seed",
         ),
-        "long": Plan(
-            datasets={"svhn": Budgeted("cpu", 10), "cifar10": Budgeted("cpu", 20)},
+        "long": Setting(
+            datasets={"svhn": Size("cpu", 10), "cifar10": Size("cpu", 20)},
             methods=FIGURE_METHODS,
             seeds=3,
             batch_size=128,
@@ -135,8 +141,8 @@ PLANS: Mapping[Budget, Plan] = MappingProxyType(
             "matches its parameters; two Euler steps; batches of 128; 10 epochs (CIFAR-10: 20); AdamW 5e-3, decay "
             "5e-2, cosine; three seeds",
         ),
-        "paper": Plan(
-            datasets={name: Budgeted("paper", 100) for name in ("svhn", "cifar10", "mnist")},
+        "paper": Setting(
+            datasets={name: Size("paper", 100) for name in ("svhn", "cifar10", "mnist")},
             seeds=5,
             batch_size=256,
             training="adjoint",
@@ -148,94 +154,120 @@ PLANS: Mapping[Budget, Plan] = MappingProxyType(
     }
 )
 
-
-class Table(NamedTuple):
-    """The rows, and the runs behind them."""
-
-    budget: Budget
-    changed: str
-    compared: list[Compared]
-    dynamics: Mapping[Training, list[Compared]]
-    """The runs of the figure: NODE and C-NODE, trained both ways."""
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Flat rows with the paper's numbers beside ours; accuracies as fractions."""
-        rows: list[dict[str, Any]] = []
-        for one in self.compared:
-            reported = REPORTED.get(one.dataset, {}).get(one.method)
-            recipes = RECIPES.get(one.dataset, {})  # pyright: ignore[reportCallIssue, reportArgumentType]
-            recipe = recipes.get(one.method)  # pyright: ignore[reportCallIssue, reportArgumentType]
-            rows.append(
-                one.row()
-                | {
-                    "parameters_paper": None if recipe is None else recipe.parameters,
-                    "accuracy_paper": None if reported is None else reported.accuracy / 100,
-                    "nfe_paper": None if reported is None else reported.nfe,
-                }
-            )
-        return rows
-
-    def curves(self) -> list[dict[str, Any]]:
-        """What the figure shows: the validation accuracy after every epoch, seed by seed."""
-        return [
-            {"training": training, "dataset": one.dataset, "method": one.method, "validation_accuracy": one.courses()}
-            for training, compared in self.dynamics.items()
-            for one in compared
-        ]
+_COLUMNS = (
+    Column("data set", "dataset"),
+    Column("method", "method"),
+    Column("accuracy", "accuracy_mean", ".2%", "accuracy_sd"),
+    Column("paper's", "accuracy_paper", ".2%"),
+    Column("NFE", "nfe", ".0f"),
+    Column("paper's", "nfe_paper", ".0f"),
+    Column("parameters", "parameters", ",.0f"),
+    Column("paper's", "parameters_paper", ",.0f"),
+    Column("s", "seconds", ".0f"),
+)
 
 
-def plan_rows(
-    budget: Budget, *, datasets: Sequence[str] | None = None, methods: Sequence[str] | None = None
-) -> list[ClassificationConfig]:
-    """The settings of every row. Below the paper's budget all methods get the C-NODE's number of parameters."""
-    plan = PLANS[budget]
-    rows: list[ClassificationConfig] = []
-    for name in datasets or tuple(plan.datasets):
-        if name not in plan.datasets:
-            raise ValueError(f"budget {budget} has no data set {name!r}; choose from {', '.join(plan.datasets)}")
-        preset, epochs = plan.datasets[name]
-        data = None if preset == "paper" else load_dataset(name)
-        for method in methods or plan.methods:
-            one = ClassificationConfig(
-                data=name,
-                method=method,  # pyright: ignore[reportArgumentType]
-                preset=preset,
-                optimizer=plan.optimizer,
-                solver=plan.integration,
-                loop=LoopConfig(epochs=epochs, batch_size=plan.batch_size),
-            )
-            if data is not None:
-                shape, classes = data.input_shape, len(data.classes)
-                reference = ClassificationConfig(data=name, method="c-node", preset=preset)
-                target = count_architecture(reference, shape, classes)
-                one = one if method == "c-node" else match_width(one, shape, classes, target=target)
-            rows.append(one)
-    return rows
+@dataclass(frozen=True)
+class Table1(AbstractExperiment):
+    """The paper's Table 1: accuracy, function evaluations and parameters of eight methods. It resumes."""
+
+    name: ClassVar[str] = "table1"
+
+    budget: Budget = "smoke"
+    """smoke: digits without convolutions, a minute. demo: NODE and C-NODE on digits. cpu: the paper's data, narrower
+    and shorter. long: NODE and C-NODE on the colour images, three seeds, minutes each. paper: the paper's setting, for
+    a GPU."""
+    dataset: tuple[str, ...] = ()
+    """Only these data sets."""
+    method: tuple[Method, ...] = ()
+    """Only these methods."""
+    seeds: int | None = None
+    """Seeds per row, instead of the budget's."""
+    epochs: int | None = None
+    """Epochs per run, instead of the budget's."""
+    table_only: bool = False
+    """Leave out the second training of NODE and C-NODE, which only the figure needs."""
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}-{self.budget}"
+
+    def configs(self) -> list[ClassificationConfig]:
+        """Build the config of every row. Below the paper's budget all methods get the C-NODE's number of parameters.
+
+        Returns:
+            The configs, in the order of the table.
+
+        Raises:
+            ValueError: If the budget does not have a data set.
+        """
+        setting = SETTINGS[self.budget]
+        configs: list[ClassificationConfig] = []
+        for name in choose(self.dataset, tuple(setting.datasets), "data set", self.budget):
+            preset, epochs = setting.datasets[name]
+            loaded = None if preset == "paper" else data.load_dataset(name)
+            for method in self.method or setting.methods:
+                one = ClassificationConfig(
+                    data=name,
+                    method=method,
+                    preset=preset,
+                    optimizer=setting.optimizer,
+                    solver=setting.solver,
+                    loop=LoopConfig(epochs=self.epochs or epochs, batch_size=setting.batch_size),
+                )
+                if loaded is not None and method != "c-node":
+                    shape, classes = loaded.input_shape, len(loaded.classes)
+                    target = count_parameters(replace(one, method="c-node"), shape, classes)
+                    one = match_width(one, shape, classes, target=target)
+                configs.append(one)
+        return configs
+
+    def run(self, folder: Path, progress: AbstractProgress) -> Report:
+        setting = SETTINGS[self.budget]
+        seeds = setting.seeds if self.seeds is None else self.seeds
+        configs = self.configs()
+        results = compare(configs, seeds=seeds, folder=folder, progress=progress)
+        other: Training = "Euler" if setting.training == "adjoint" else "adjoint"
+        again = [replace(one, solver=setting.other) for one in configs if one.method in FIGURE_METHODS]
+        trained = {
+            setting.training: [one for one in results if one.method in FIGURE_METHODS],
+            other: compare(
+                [] if self.table_only else again, seeds=seeds, folder=folder / other.lower(), progress=progress
+            ),
+        }
+        dynamics = {name: trained[name] for name in ("adjoint", "Euler")}
+        if self.budget != "smoke":  # plotting would take as long as the runs themselves
+            plot_first_runs(results)
+        return Report(
+            name=self.name,
+            title=f"Table 1, budget {self.budget}",
+            columns=_COLUMNS,
+            answer={"rows": [_row(result) for result in results]},
+            note=f"Changed from the paper: {setting.changed}.",
+            record={"budget": self.budget, "changed": setting.changed, "dynamics": _curves(dynamics)},
+            figures={"training-dynamics.png": lambda path: plot_dynamics(dynamics, path)},
+        )
 
 
-def run(
-    budget: Budget,
-    *,
-    datasets: Sequence[str] | None = None,
-    methods: Sequence[str] | None = None,
-    seeds: int | None = None,
-    both_trainings: bool = True,
-    folder: Path,
-    progress: AbstractProgress,
-) -> Table:
-    """Train every row, or go on where an interrupted table stopped.
-
-    Without `both_trainings` the figure shows only the training of the table.
-    """
-    plan = PLANS[budget]
-    seeds = plan.seeds if seeds is None else seeds
-    rows = plan_rows(budget, datasets=datasets, methods=methods)
-    compared = compare(rows, seeds=seeds, folder=folder, progress=progress)
-    shown = [row for row in rows if row.method in FIGURE_METHODS]
-    other: Training = "Euler" if plan.training == "adjoint" else "adjoint"
-    again = [replace(row, solver=plan.other) for row in shown if both_trainings]
-    dynamics: dict[Training, list[Compared]] = {
-        plan.training: [one for one in compared if one.method in FIGURE_METHODS],
-        other: compare(again, seeds=seeds, folder=folder / other.lower(), progress=progress),
+def _row(result: MethodResult) -> dict[str, Any]:
+    """A flat row with the paper's numbers next to ours; accuracies are fractions."""
+    reported = REPORTED.get(result.dataset, {}).get(result.method)
+    return result.row() | {
+        "parameters_paper": models.paper_parameters(result.dataset, result.method),
+        "accuracy_paper": None if reported is None else reported.accuracy / 100,
+        "nfe_paper": None if reported is None else reported.nfe,
     }
-    return Table(budget, plan.changed, compared, {name: dynamics[name] for name in ("adjoint", "Euler")})
+
+
+def _curves(dynamics: Mapping[str, list[MethodResult]]) -> list[dict[str, Any]]:
+    """What the figure shows: the validation accuracy after every epoch, per seed."""
+    return [
+        {
+            "training": training,
+            "dataset": one.dataset,
+            "method": one.method,
+            "validation_accuracy": one.learning_curves(),
+        }
+        for training, results in dynamics.items()
+        for one in results
+    ]

@@ -1,19 +1,21 @@
 """The paper's Table 2: densities of images, NODE and C-NODE flows of equal size."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
-from charax.data import DATASETS
-from charax.models.flows import PAPER_FLOWS
-from charax.paper._comparison import Compared, compare, largest_width
-from charax.tasks.density import DensityConfig
+from charax import data, models
+from charax.models import FlowMethod
+from charax.paper._comparison import MethodResult, compare, largest_width, plot_dynamics, plot_first_runs
+from charax.paper._experiment import AbstractExperiment, choose
+from charax.paper._report import Column, Report
+from charax.tasks import DensityConfig
 from charax.train import AbstractProgress, LoopConfig, OptimizerConfig, SolverConfig
 
 Budget = Literal["smoke", "cpu", "paper"]
-METHODS = ("node", "c-node")
+METHODS: tuple[FlowMethod, ...] = ("node", "c-node")
 
 
 class Published(NamedTuple):
@@ -48,8 +50,8 @@ class Case(NamedTuple):
     width: int | None = None
 
 
-class Plan(NamedTuple):
-    """What a budget trains, and what it changes about the paper's setting."""
+class Setting(NamedTuple):
+    """What a budget trains, and what it changes from the paper's setting."""
 
     cases: tuple[Case, ...]
     seeds: int
@@ -59,64 +61,132 @@ class Plan(NamedTuple):
     changed: str
 
 
-_FAST = OptimizerConfig(learning_rate=5e-3, weight_decay=0.0, clip=10.0)
+_OPTIMIZER = OptimizerConfig(learning_rate=5e-3, weight_decay=0.0, clip=10.0)
 
-PLANS: Mapping[Budget, Plan] = MappingProxyType(
+SETTINGS: Mapping[Budget, Setting] = MappingProxyType(
     {
-        "smoke": Plan(
+        "smoke": Setting(
             cases=(Case("digits", 1, 128, width=8),),
             seeds=1,
             preset="small",
             solver=SolverConfig(),
-            optimizer=_FAST,
+            optimizer=_OPTIMIZER,
             changed="digits instead of the paper's data; 1 epoch; two hidden layers of width 8; bosh3 at 1e-2; one "
             "seed: it shows that the pipeline runs, and nothing about which flow is better",
         ),
-        "cpu": Plan(
+        "cpu": Setting(
             cases=(Case("digits", 40, 64), Case("mnist", 1, 128, shrink=2)),
             seeds=1,
             preset="small",
             solver=SolverConfig(),
-            optimizer=_FAST,
+            optimizer=_OPTIMIZER,
             changed="digits, and MNIST shrunk to 14x14, instead of the paper's data; two hidden layers of width 24, or "
             "what matches its parameters; bosh3 at 1e-2; 40 epochs of digits, 1 of MNIST; one seed, unless more are "
             "asked for",
         ),
-        "paper": Plan(
+        "paper": Setting(
             cases=tuple(Case(data, 100, 200) for data in ("mnist", "cifar10", "svhn")),
             seeds=4,
             preset="paper",
             solver=SolverConfig(),
             optimizer=OptimizerConfig(learning_rate=1e-3, weight_decay=0.0, schedule="warmup", clip=1e6),
             changed="nothing that the paper states; the widths are those that come closest to its parameters, and a "
-            "validation part chooses the weights",
+            "validation split selects the weights",
         ),
     }
 )
 
+_COLUMNS = (
+    Column("data set", "dataset"),
+    Column("method", "method"),
+    Column("bits/dim", "bits_per_dim_mean", ".3f", "bits_per_dim_sd"),
+    Column("paper's", "bits_per_dim_paper", ".2f"),
+    Column("NFE", "nfe", ".0f"),
+    Column("paper's", "nfe_paper", ".0f"),
+    Column("parameters", "parameters", ",.0f"),
+    Column("paper's", "parameters_paper", ",.0f"),
+    Column("s", "seconds", ".0f"),
+)
 
-class Table(NamedTuple):
-    """The rows, and the runs behind them."""
 
-    budget: Budget
-    changed: str
-    compared: list[Compared]
+@dataclass(frozen=True)
+class Table2(AbstractExperiment):
+    """The paper's Table 2: bits/dim, function evaluations and parameters of flows. An interrupted run resumes."""
 
-    def rows(self) -> list[dict[str, Any]]:
-        """Flat rows with the paper's numbers beside ours, and then the rows that the paper quotes."""
-        rows: list[dict[str, Any]] = []
-        for one in self.compared:
-            paper = PAPER_FLOWS.get(one.dataset, {}).get(one.method)  # pyright: ignore[reportArgumentType]
-            rows.append(
-                one.row("bits_per_dim")
-                | {
-                    "bits_per_dim_paper": None if paper is None else paper.bits_per_dim,
-                    "nfe_paper": None if paper is None else paper.nfe,
-                    "parameters_paper": None if paper is None else paper.parameters,
-                }
-            )
-        nothing = dict.fromkeys(rows[0])
-        return rows + [nothing | row for row in quote({one.dataset for one in self.compared})]
+    name: ClassVar[str] = "table2"
+
+    budget: Budget = "smoke"
+    """smoke: digits, to see that it runs. cpu: digits and small MNIST. paper: the paper's setting, for a GPU."""
+    dataset: tuple[str, ...] = ()
+    """Only these data sets."""
+    method: tuple[FlowMethod, ...] = ()
+    """Only these methods."""
+    seeds: int | None = None
+    """Seeds per row, instead of the budget's."""
+    epochs: int | None = None
+    """Epochs per run, instead of the budget's."""
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}-{self.budget}"
+
+    def configs(self) -> list[DensityConfig]:
+        """Build the config of every row. Below the paper's budget both methods get the C-NODE's number of parameters.
+
+        Returns:
+            The configs, in the order of the table.
+
+        Raises:
+            ValueError: If the budget does not have a data set.
+        """
+        setting = SETTINGS[self.budget]
+        chosen = choose(self.dataset, [case.data for case in setting.cases], "data set", self.budget)
+        configs: list[DensityConfig] = []
+        for case in (case for case in setting.cases if case.data in chosen):
+            for method in self.method or METHODS:
+                one = DensityConfig(
+                    data=case.data,
+                    method=method,
+                    preset=setting.preset,
+                    width=case.width,
+                    shrink=case.shrink,
+                    solver=setting.solver,
+                    optimizer=setting.optimizer,
+                    loop=LoopConfig(epochs=self.epochs or case.epochs, batch_size=case.batch_size),
+                )
+                configs.append(one if setting.preset == "paper" or method == "c-node" else _match(one))
+        return configs
+
+    def run(self, folder: Path, progress: AbstractProgress) -> Report:
+        setting = SETTINGS[self.budget]
+        seeds = setting.seeds if self.seeds is None else self.seeds
+        results = compare(self.configs(), seeds=seeds, folder=folder, progress=progress)
+        plot_first_runs(results)
+        return Report(
+            name=self.name,
+            title=f"Table 2, budget {self.budget}",
+            columns=_COLUMNS,
+            answer={"rows": _rows(results)},
+            note=f"Changed from the paper: {setting.changed}.",
+            record={"budget": self.budget, "changed": setting.changed},
+            figures={"table2.png": lambda path: plot_dynamics({"": results}, path, metric="bits_per_dim")},
+        )
+
+
+def _rows(results: list[MethodResult]) -> list[dict[str, Any]]:
+    """Flat rows with the paper's numbers next to ours, and then the rows that the paper quotes."""
+    rows: list[dict[str, Any]] = []
+    for one in results:
+        paper = models.PAPER_FLOWS.get(one.dataset, {}).get(one.method)  # pyright: ignore[reportArgumentType]
+        rows.append(
+            one.row("bits_per_dim")
+            | {
+                "bits_per_dim_paper": None if paper is None else paper.bits_per_dim,
+                "nfe_paper": None if paper is None else paper.nfe,
+                "parameters_paper": None if paper is None else paper.parameters,
+            }
+        )
+    return rows + [dict.fromkeys(rows[0]) | row for row in quote({one.dataset for one in results})]
 
 
 def quote(datasets: Collection[str]) -> list[dict[str, Any]]:
@@ -133,52 +203,10 @@ def quote(datasets: Collection[str]) -> list[dict[str, Any]]:
     ]
 
 
-def plan_rows(
-    budget: Budget, *, datasets: Sequence[str] | None = None, methods: Sequence[str] | None = None
-) -> list[DensityConfig]:
-    """The settings of every row. Below the paper's budget both methods get the C-NODE's number of parameters."""
-    plan = PLANS[budget]
-    known = [case.data for case in plan.cases]
-    for name in datasets or ():
-        if name not in known:
-            raise ValueError(f"budget {budget} has no data set {name!r}; choose from {', '.join(known)}")
-    rows: list[DensityConfig] = []
-    for case in (case for case in plan.cases if not datasets or case.data in datasets):
-        for method in methods or METHODS:
-            one = DensityConfig(
-                data=case.data,
-                method=method,  # pyright: ignore[reportArgumentType]
-                preset=plan.preset,
-                width=case.width,
-                shrink=case.shrink,
-                solver=plan.solver,
-                optimizer=plan.optimizer,
-                loop=LoopConfig(epochs=case.epochs, batch_size=case.batch_size),
-            )
-            rows.append(one if plan.preset == "paper" or method == "c-node" else _match(one))
-    return rows
-
-
-def _match(settings: DensityConfig) -> DensityConfig:
+def _match(config: DensityConfig) -> DensityConfig:
     """The width that gives a plain flow as many parameters as the characteristic one has, or a few less."""
-    height, width, channels = DATASETS[settings.data].shape
-    shape = (height // settings.shrink, width // settings.shrink, channels)
+    height, width, channels = data.DATASETS[config.data].shape
+    shape = (height // config.shrink, width // config.shrink, channels)
     count = lambda one: one.design(shape, 256)[0].count(shape)
-    target = count(replace(settings, method="c-node"))
-    return replace(settings, width=largest_width(lambda size: count(replace(settings, width=size)), target))
-
-
-def run(
-    budget: Budget,
-    *,
-    datasets: Sequence[str] | None = None,
-    methods: Sequence[str] | None = None,
-    seeds: int | None = None,
-    folder: Path,
-    progress: AbstractProgress,
-) -> Table:
-    """Train every row, or go on where an interrupted table stopped."""
-    plan = PLANS[budget]
-    rows = plan_rows(budget, datasets=datasets, methods=methods)
-    compared = compare(rows, seeds=plan.seeds if seeds is None else seeds, folder=folder, progress=progress)
-    return Table(budget, plan.changed, compared)
+    target = count(replace(config, method="c-node"))
+    return replace(config, width=largest_width(lambda size: count(replace(config, width=size)), target))

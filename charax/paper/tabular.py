@@ -1,66 +1,57 @@
 """Densities of small tables: a C-NODE flow against a Gaussian and a kernel density estimate."""
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
-import numpy as np
-from jaxtyping import Float
+from charax import data, models, nn, solve, train
+from charax.paper._experiment import AbstractExperiment
+from charax.paper._report import Column, Report
+from charax.tasks import density
+from charax.train import AbstractProgress, LoopConfig, OptimizerConfig, Splits
 
-from charax.data import DensityData, Split, Standardizer
-from charax.models.flows import VectorFlowDesign
-from charax.nn import count_parameters
-from charax.solve import Solver
-from charax.tasks.density import DensityTask
-from charax.train import AbstractProgress, Fitted, LoopConfig, OptimizerConfig, Problem, Silent, fit
+if TYPE_CHECKING:
+    import numpy as np
+
+TableName = Literal["iris", "wine", "breast-cancer"]
 
 
-class Plan(NamedTuple):
+class Source(NamedTuple):
     """A table, and what is done to it before its density is learned."""
 
     loader: str
     components: int | None
-    """Principal components that are kept of the standardised columns; None for the columns themselves."""
+    """Principal components that are kept of the standardized columns; None for the columns themselves."""
 
 
-TABLES: dict[str, Plan] = {
-    "iris": Plan("load_iris", None),
-    "wine": Plan("load_wine", 6),
-    "breast-cancer": Plan("load_breast_cancer", 8),
+TABLES: dict[TableName, Source] = {
+    "iris": Source("load_iris", None),
+    "wine": Source("load_wine", 6),
+    "breast-cancer": Source("load_breast_cancer", 8),
 }
 
-
-def load_table(name: str, *, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Train, validation and test rows; standardised, and rotated to principal components where `TABLES` says so.
-
-    Everything is fitted to the training rows. Principal components are scaled to unit variance.
-    """
-    from sklearn import datasets
-    from sklearn.decomposition import PCA
-    from sklearn.preprocessing import StandardScaler
-
-    plan = TABLES[name]
-    rows = getattr(datasets, plan.loader)().data
-    order = np.random.default_rng(seed).permutation(len(rows))
-    test, validation = len(rows) // 5, len(rows) // 10
-    parts = rows[order[test + validation :]], rows[order[test : test + validation]], rows[order[:test]]
-    scaler = StandardScaler().fit(parts[0])
-    parts = [scaler.transform(part) for part in parts]
-    if plan.components is not None:
-        pca = PCA(plan.components, whiten=True, random_state=0).fit(parts[0])
-        parts = [pca.transform(part) for part in parts]
-    train, validation, test = (np.asarray(part, np.float32) for part in parts)
-    return train, validation, test
-
-
 NOISE, COPIES = 0.2, 32
-"""The noise, in units of the data's own spread, and how many times each row is there."""
+"""The noise, in units of the data's standard deviation, and how many noisy copies of each row are trained on."""
 
 _FIRST_SPLIT = 3
-"""The flow's settings were chosen on the splits before this one."""
+"""The settings of the flow were selected on the splits before this one."""
+
+_COLUMNS = (
+    Column("data set", "dataset"),
+    Column("dimensions", "dimensions", "d"),
+    Column("C-NODE flow", "log_likelihood_mean", ".3f", "log_likelihood_sd"),
+    Column("Gaussian", "log_likelihood_gaussian", ".3f"),
+    Column("kernels", "log_likelihood_kernel", ".3f"),
+    Column("NFE", "nfe", ".0f"),
+    Column("parameters", "parameters", ",d"),
+    Column("s", "seconds", ".0f"),
+)
 
 
-class Held(NamedTuple):
-    """Mean log-likelihoods of held-out rows."""
+@dataclass(frozen=True)
+class HeldOut:
+    """Mean log-likelihoods of held-out rows, and the cost of the flow."""
 
     flow: float
     gaussian: float
@@ -68,85 +59,156 @@ class Held(NamedTuple):
     parameters: int
     nfe: float
     seconds: float
-    """What the flow took."""
 
 
-def evaluate(name: str, *, seed: int, progress: AbstractProgress | None = None) -> Held:
-    """Fit all three to one split. The Gaussian and the kernels get the validation rows to fit, too."""
-    train, validation, test = load_table(name, seed=seed)
+@dataclass(frozen=True)
+class Tabular(AbstractExperiment):
+    """Densities of iris, wine and breast cancer: a flow, a Gaussian and a kernel density estimate. It resumes."""
+
+    name: ClassVar[str] = "tabular"
+
+    table: tuple[TableName, ...] = ()
+    """Only these tables."""
+    seeds: int = 5
+    """Splits per table."""
+    epochs: int = 100
+    """Maximum number of epochs of the flow."""
+
+    def run(self, folder: Path, progress: AbstractProgress) -> Report:
+        if self.seeds < 1:
+            raise ValueError(f"seeds must be at least 1, got {self.seeds}")
+        folder.mkdir(parents=True, exist_ok=True)
+        return Report(
+            name=self.name,
+            title=f"Held-out log-likelihood of a row, mean of {self.seeds} splits",
+            columns=_COLUMNS,
+            answer={"rows": [self._row(name, folder, progress) for name in self.table or tuple(TABLES)]},
+            record={"seeds": self.seeds},
+        )
+
+    def _row(self, name: TableName, folder: Path, progress: AbstractProgress) -> dict[str, Any]:
+        """Means over splits, and whether the flow is as good as the better of the others."""
+        results = [self._load_or_evaluate(name, _FIRST_SPLIT + i, folder, progress) for i in range(self.seeds)]
+        average = lambda key: train.mean_and_sd([getattr(one, key) for one in results])
+        flow, gaussian, kernel = average("flow")[0], average("gaussian")[0], average("kernel")[0]
+        return {
+            "dataset": name,
+            "dimensions": int(load_table(name, seed=0)[0].shape[1]),
+            "method": "c-node",
+            "parameters": results[0].parameters,
+            "log_likelihood_mean": flow,
+            "log_likelihood_sd": average("flow")[1],
+            "log_likelihood_gaussian": gaussian,
+            "log_likelihood_kernel": kernel,
+            "nfe": average("nfe")[0],
+            "seconds": average("seconds")[0],
+            "better_or_equal": flow >= max(gaussian, kernel),
+        }
+
+    def _load_or_evaluate(self, name: TableName, seed: int, folder: Path, progress: AbstractProgress) -> HeldOut:
+        """The result of one split, which is stored with its settings."""
+        path, settings = folder / f"{name}-split{seed}.json", {"epochs": self.epochs}
+        if path.exists():
+            stored = json.loads(path.read_text())
+            if stored["settings"] != settings:
+                raise ValueError(
+                    f"{path} is the result of other settings: epochs ({stored['settings']['epochs']} there, "
+                    f"{self.epochs} here). Give another --output, or delete that file"
+                )
+            return HeldOut(**stored["result"])
+        progress.say(f"{name}, split {seed}")
+        result = evaluate(name, seed=seed, epochs=self.epochs, progress=progress)
+        path.write_text(json.dumps({"settings": settings, "result": asdict(result)}, indent=2) + "\n")
+        return result
+
+
+def load_table(name: TableName, *, seed: int) -> "tuple[np.ndarray, np.ndarray, np.ndarray]":
+    """Train, validation and test rows; standardized, and rotated to principal components where `TABLES` says so.
+
+    Everything is fitted to the training rows. Principal components are scaled to unit variance.
+    """
+    import numpy as np
+    from sklearn import datasets
+    from sklearn.decomposition import PCA
+    from sklearn.preprocessing import StandardScaler
+
+    source = TABLES[name]
+    rows = getattr(datasets, source.loader)().data
+    order = np.random.default_rng(seed).permutation(len(rows))
+    test, validation = len(rows) // 5, len(rows) // 10
+    parts = rows[order[test + validation :]], rows[order[test : test + validation]], rows[order[:test]]
+    scaler = StandardScaler().fit(parts[0])
+    parts = [scaler.transform(part) for part in parts]
+    if source.components is not None:
+        pca = PCA(source.components, whiten=True, random_state=0).fit(parts[0])
+        parts = [pca.transform(part) for part in parts]
+    train_rows, validation, test = (np.asarray(part, np.float32) for part in parts)
+    return train_rows, validation, test
+
+
+def evaluate(name: TableName, *, seed: int, epochs: int = 100, progress: AbstractProgress | None = None) -> HeldOut:
+    """Fit all three to one split. The Gaussian and the kernels are fitted to the validation rows, too."""
+    import numpy as np
+
+    rows, validation, test = load_table(name, seed=seed)
     # Whitened with the mean and covariance of the training rows, a flow at rest is their Gaussian.
-    mean, chol = train.mean(0), np.linalg.cholesky(np.cov(train.T))
-    whiten = lambda rows: np.linalg.solve(chol, (rows - mean).T).T.astype(np.float32)
-    parts = [Split(whiten(rows), np.zeros(len(rows), np.int32)) for rows in (train, validation, test)]
-    fitted = _fit_flow(name, parts, seed, progress or Silent())
-    scores = fitted.history[-1]
-    both = np.concatenate([train, validation])
-    return Held(
-        flow=-scores["test_nll"] - float(np.log(np.diag(chol)).sum()),
+    mean, chol = rows.mean(0), np.linalg.cholesky(np.cov(rows.T))
+    whiten = lambda part: np.linalg.solve(chol, (part - mean).T).T.astype(np.float32)
+    fitted = _fit_flow([whiten(part) for part in (rows, validation, test)], seed, epochs, progress)
+    metrics = fitted.history[-1]
+    both = np.concatenate([rows, validation])
+    return HeldOut(
+        flow=-metrics["test_nll"] - float(np.log(np.diag(chol)).sum()),
         gaussian=float(_gaussian(both, test).mean()),
         kernel=float(_kernels(both, test, seed).mean()),
-        parameters=count_parameters(fitted.model),
-        nfe=scores["test_nfe"],
+        parameters=nn.count_parameters(fitted.model),
+        nfe=metrics["test_nfe"],
         seconds=fitted.seconds,
     )
 
 
-def _fit_flow(name: str, parts: list[Split], seed: int, progress: AbstractProgress) -> Fitted:
-    """A flow of the training rows, each of them many times with a little noise, so that none is learned by heart."""
-    train, validation, test = parts
-    rows = np.tile(train.inputs, (COPIES, 1))
-    rows += NOISE * np.random.default_rng(seed).normal(size=rows.shape).astype(np.float32)
-    noisy = Split(rows, np.zeros(len(rows), np.int32))
-    data = DensityData(name, noisy, validation, test, levels=None, standardizer=Standardizer((0.0,), (1.0,)))
-    design = VectorFlowDesign("c-node", width=32, characteristic_dim=4)
-    task = DensityTask.of(data, design, Solver("dopri5", rtol=1e-3, atol=1e-3), kinetic=0.01)
-    return fit(
-        Problem(task, noisy, validation, test),
-        LoopConfig(epochs=100, batch_size=512, seed=seed, patience=15),
+def _fit_flow(
+    parts: "list[np.ndarray]",
+    seed: int,
+    epochs: int,
+    progress: AbstractProgress | None,
+) -> "train.FitResult":
+    """A flow of the training rows, each of them many times with a little noise, so that none is memorized."""
+    import numpy as np
+
+    rows, validation, test = parts
+    noisy = np.tile(rows, (COPIES, 1))
+    noisy += NOISE * np.random.default_rng(seed).normal(size=noisy.shape).astype(np.float32)
+    splits = Splits(*(data.Split(part, np.zeros(len(part), np.int32)) for part in (noisy, validation, test)))
+    task = density.DensityTask(
+        design=models.VectorFlowDesign("c-node", width=32, characteristic_dim=4),
+        solver=solve.Solver("dopri5", rtol=1e-3, atol=1e-3),
+        spec=density.DensitySpec(rows.shape[1:], None, data.Standardizer((0.0,), (1.0,))),
+        kinetic_penalty=0.01,
+    )
+    return train.fit(
+        task,
+        splits,
+        LoopConfig(epochs=epochs, batch_size=512, seed=seed, patience=15),
         OptimizerConfig(learning_rate=1e-2, weight_decay=0.0, clip=5.0, ema=0.98),
         progress=progress,
     )
 
 
-def run(
-    tables: Sequence[str] = tuple(TABLES), *, seeds: int = 5, progress: AbstractProgress | None = None
-) -> list[dict[str, Any]]:
-    """A row for every table: means over splits, and whether the flow is as good as the better of the others."""
-    if seeds < 1:
-        raise ValueError(f"seeds must be at least 1, got {seeds}")
-    rows: list[dict[str, Any]] = []
-    for name in tables:
-        held = [evaluate(name, seed=_FIRST_SPLIT + i, progress=progress) for i in range(seeds)]
-        mean = {field: float(np.mean([getattr(one, field) for one in held])) for field in Held._fields}
-        rows.append(
-            {
-                "dataset": name,
-                "dimensions": int(load_table(name, seed=0)[0].shape[1]),
-                "method": "c-node",
-                "parameters": held[0].parameters,
-                "log_likelihood_mean": mean["flow"],
-                "log_likelihood_sd": float(np.std([one.flow for one in held], ddof=1)) if seeds > 1 else None,
-                "log_likelihood_gaussian": mean["gaussian"],
-                "log_likelihood_kernel": mean["kernel"],
-                "nfe": mean["nfe"],
-                "seconds": mean["seconds"],
-                "better_or_equal": mean["flow"] >= max(mean["gaussian"], mean["kernel"]),
-            }
-        )
-    return rows
+def _gaussian(rows: "np.ndarray", test: "np.ndarray") -> "np.ndarray":
+    import numpy as np
 
-
-def _gaussian(train: np.ndarray, test: np.ndarray) -> Float[np.ndarray, "n"]:
-    chol = np.linalg.cholesky(np.cov(train.T))
-    white = np.linalg.solve(chol, (test - train.mean(0)).T)
+    chol = np.linalg.cholesky(np.cov(rows.T))
+    white = np.linalg.solve(chol, (test - rows.mean(0)).T)
     return -0.5 * (white**2).sum(0) - np.log(np.diag(chol)).sum() - 0.5 * test.shape[1] * np.log(2 * np.pi)
 
 
-def _kernels(train: np.ndarray, test: np.ndarray, seed: int) -> Float[np.ndarray, "n"]:
+def _kernels(rows: "np.ndarray", test: "np.ndarray", seed: int) -> "np.ndarray":
     """Gaussian kernels with the bandwidth that five-fold cross-validation prefers."""
+    import numpy as np
     from sklearn.model_selection import GridSearchCV, KFold
     from sklearn.neighbors import KernelDensity
 
     folds = KFold(5, shuffle=True, random_state=seed)
-    search = GridSearchCV(KernelDensity(), {"bandwidth": np.geomspace(0.05, 2.0, 40)}, cv=folds).fit(train)
+    search = GridSearchCV(KernelDensity(), {"bandwidth": np.geomspace(0.05, 2.0, 40)}, cv=folds).fit(rows)
     return search.best_estimator_.score_samples(test)

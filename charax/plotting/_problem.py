@@ -1,4 +1,4 @@
-"""Characteristics drawn over the solution."""
+"""Characteristics over the solution of a PDE."""
 
 from pathlib import Path
 
@@ -7,33 +7,46 @@ import jax.numpy as jnp
 import numpy as np
 
 from charax.pde import AbstractProblem, characteristics, shock_time, solve
-from charax.plotting._style import picture
+from charax.plotting._style import save_figure
 
 
-def draw_problem(
+def plot_problem(
     problem: AbstractProblem, path: Path, *, x: tuple[float, float], until: float, curves: int = 25
 ) -> Path:
-    """The solution of a scalar problem on a line as colours in the x-t plane, its characteristics as lines over it.
+    """Plot the solution of a scalar problem on a line over the x-t plane, with its characteristics.
 
-    Where several characteristics meet there is no single value: that region is hatched, and the time of the first
-    crossing is drawn. Points that no characteristic from the problem's domain reaches stay white.
+    Where characteristics have crossed there is no single value: that region is hatched, and the time of the first
+    crossing is marked. Points that no characteristic from the problem's domain reaches stay white.
+
+    Args:
+        problem: The problem.
+        path: The file.
+        x: The interval of x.
+        until: The last time.
+        curves: Number of characteristics that start inside the interval.
+
+    Returns:
+        The file.
+
+    Raises:
+        ValueError: If the problem is not scalar and one-dimensional, or the rectangle is empty.
     """
     if problem.dim != 1 or problem.initial(jnp.zeros((1, 1))).ndim != 1:
         raise ValueError("the x-t plane shows a scalar problem on a line: this one has more dimensions or values")
     if not (x[0] < x[1] and until > 0):
-        raise ValueError(f"there is nothing to draw between x={x[0]} and {x[1]} until t={until}")
+        raise ValueError(f"there is nothing to plot between x={x[0]} and {x[1]} until t={until}")
     places, times = jnp.linspace(*x, 160), jnp.linspace(0, until, 120)
     grid_t, grid_x = (axis.reshape(-1) for axis in jnp.meshgrid(times, places, indexing="ij"))
-    # Under jit, points without a single value are NaN instead of an error: they stay empty in the picture.
+    # Under jit, points without a single value are NaN instead of an error: they stay white.
     u = jax.jit(lambda x, t: solve(problem, x, t))(grid_x[:, None], grid_t).reshape(len(times), len(places))
-    # Start beyond the edges, too: characteristics that enter the picture later belong to it.
+    # Also from beyond the edges: characteristics that enter later belong to the figure.
     reach = 0.5 * (x[1] - x[0])
     lower, upper = problem.domain[0]
     starts = jnp.linspace(max(lower, x[0] - reach), min(upper, x[1] + reach), 2 * curves)
     lines = characteristics(problem, starts[:, None], times)
     shock = float(shock_time(problem, horizon=until))
 
-    with picture(path, width=7.0, height=4.5) as figure:
+    with save_figure(path, width=7.0, height=4.5) as figure:
         axes = figure.add_subplot()
         if np.isfinite(shock):
             late = np.isnan(np.asarray(u)) & (np.asarray(times)[:, None] >= shock)

@@ -1,4 +1,4 @@
-"""One look for every picture."""
+"""One style for every figure."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,7 +7,7 @@ from pathlib import Path
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-# The paper's: red for the plain Neural ODE, blue for the characteristic one. Grey for what is known.
+# The paper's colours: red for the plain Neural ODE, blue for the characteristic one; grey for exact values.
 NODE, C_NODE, EXACT = "#c8352b", "#1f5fa8", "#6b6b6b"
 
 _STYLE = {
@@ -24,8 +24,28 @@ _STYLE = {
 
 
 @contextmanager
-def picture(path: Path, *, width: float, height: float) -> Iterator[Figure]:
-    """A figure that is saved when the block ends; no display is needed or touched."""
+def save_figure(path: Path, *, width: float, height: float) -> Iterator[Figure]:
+    """Make a figure that is saved at the end of the block. No display is needed.
+
+    Args:
+        path: The file.
+        width: Width in inches.
+        height: Height in inches.
+
+    Returns:
+        A context manager that gives the figure.
+
+    ```python
+    import tempfile
+    from pathlib import Path
+    from charax.plotting import save_figure
+
+    with tempfile.TemporaryDirectory() as folder:
+        with save_figure(Path(folder) / "line.png", width=4, height=3) as figure:
+            figure.subplots().plot([0, 1], [0, 1])
+        assert (Path(folder) / "line.png").exists()
+    ```
+    """
     with mpl.rc_context(_STYLE):  # pyright: ignore[reportArgumentType]
         figure = Figure(figsize=(width, height), layout="constrained")
         yield figure

@@ -1,4 +1,4 @@
-"""What a model's fit is worth beside its size."""
+"""Criteria that weigh the fit of a model against its size."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,13 +11,19 @@ _MEASURES: Mapping[Criterion, tuple[str, bool]] = {
     "aic": ("aic", False),
     "bic": ("bic", False),
 }
-"""The number that each criterion looks at, and whether more of it is better."""
+"""The key that each criterion compares, and whether larger is better."""
 
 
 def aic(loss: float, *, samples: int, parameters: int) -> float:
-    """Akaike's criterion, 2p − 2 log L, where `loss` is the mean negative log-likelihood of the training samples.
+    """Compute Akaike's information criterion, 2p − 2 log L.
 
-    Every trained number counts as a parameter, and every training sample as one observation.
+    Args:
+        loss: Mean negative log-likelihood of the training samples.
+        samples: Number of training samples, each of which is one observation.
+        parameters: Number p of trained parameters.
+
+    Returns:
+        The criterion; smaller is better.
 
     ```python
     from charax.select import aic
@@ -29,7 +35,15 @@ def aic(loss: float, *, samples: int, parameters: int) -> float:
 
 
 def bic(loss: float, *, samples: int, parameters: int) -> float:
-    """Schwarz's criterion, p log n − 2 log L; counted as in `aic`.
+    """Compute Schwarz's Bayesian information criterion, p log n − 2 log L.
+
+    Args:
+        loss: Mean negative log-likelihood of the training samples.
+        samples: Number n of training samples.
+        parameters: Number p of trained parameters.
+
+    Returns:
+        The criterion; smaller is better.
 
     ```python
     from charax.select import aic, bic
@@ -41,7 +55,13 @@ def bic(loss: float, *, samples: int, parameters: int) -> float:
 
 
 def pick(rows: Sequence[Mapping[str, Any]]) -> dict[Criterion, int]:
-    """The k that each criterion picks; of equal ones the smallest.
+    """Pick a k by each criterion; of equal ones the smallest.
+
+    Args:
+        rows: Rows with `k`, `validation_mean`, `aic` and `bic`.
+
+    Returns:
+        The k that each criterion picks.
 
     ```python
     from charax.select import pick

@@ -9,29 +9,37 @@ from typing import Any, NamedTuple
 
 from charax.models import parse_method
 from charax.select._criteria import Criterion, aic, bic, pick
-from charax.tasks.classification import ClassificationConfig
-from charax.train import AbstractProgress, Run, Silent, evaluate, spread, train_seeds
+from charax.tasks import ClassificationConfig
+from charax.train import AbstractProgress, Run, Silent, count_samples, mean_and_sd, train_seeds
 from charax.train._checkpoints import write_json
-from charax.train._task import count_samples
 
-_TRAINING_PART = "training-part.json"
+_TRAIN_LOSS = "train-loss.json"
 
 
-class Tried(NamedTuple):
-    """One k: its runs, and the loss of each on what it was trained on."""
+class Candidate(NamedTuple):
+    """One k: its runs, and the loss of each on its train split."""
 
     dataset: str
+    """Name of the data."""
     k: int
+    """Characteristic dimension."""
     runs: list[Run]
+    """One run per seed."""
     train_losses: list[float]
+    """Loss of the best weights on the train split, without augmentation, per seed."""
     samples: int
+    """Size of the train split."""
 
     def row(self) -> dict[str, Any]:
-        """Means over the seeds; the criteria are means of each run's own."""
+        """Average over the seeds; the criteria are means of each run's own.
+
+        Returns:
+            A flat row.
+        """
         summaries = [run.summary() for run in self.runs]
         parameters = summaries[0]["parameters"]
-        accuracy, accuracy_sd = spread([summary["accuracy"] for summary in summaries])
-        validation, validation_sd = spread([summary["validation_accuracy"] for summary in summaries])
+        accuracy, accuracy_sd = mean_and_sd([summary["accuracy"] for summary in summaries])
+        validation, validation_sd = mean_and_sd([summary["validation_accuracy"] for summary in summaries])
         size = {"samples": self.samples, "parameters": parameters}
         return {
             "dataset": self.dataset,
@@ -50,70 +58,107 @@ class Tried(NamedTuple):
 
     @property
     def test_losses(self) -> list[float]:
-        """The loss of each run on the test part."""
+        """The loss of each run on the test split."""
         return [run.history[-1]["test_loss"] for run in self.runs]
 
 
 class Selection(NamedTuple):
-    """Everything that was tried on one data set."""
+    """All candidates on one data set."""
 
-    tried: list[Tried]
+    candidates: list[Candidate]
+    """The candidates, the smallest k first."""
 
     def rows(self) -> list[dict[str, Any]]:
-        """Flat rows, the smallest k first."""
-        return [one.row() for one in self.tried]
+        """Tabulate the candidates.
+
+        Returns:
+            One flat row per k.
+        """
+        return [candidate.row() for candidate in self.candidates]
 
     def picked(self) -> dict[Criterion, int]:
-        """The k that each criterion picks. The test part has no say."""
+        """Pick a k by each criterion. The test split is not used.
+
+        Returns:
+            The k that each criterion picks.
+        """
         return pick(self.rows())
 
 
 def select_dimension(
-    settings: ClassificationConfig,
+    config: ClassificationConfig,
     dimensions: Sequence[int],
     *,
     seeds: int = 3,
     folder: Path,
     progress: AbstractProgress | None = None,
 ) -> Selection:
-    """Train with every number of dimensions k, with the joint Jacobian; interrupted, it goes on where it was.
+    """Train with every characteristic dimension k, with the joint Jacobian. An interrupted selection resumes.
+
+    Args:
+        config: The config of the classifier; its characteristic_dim, jacobian and seed are set here.
+        dimensions: The values of k.
+        seeds: Runs per k.
+        folder: Folder of the runs.
+        progress: Where to report; nowhere if left out.
+
+    Returns:
+        The candidates.
+
+    Raises:
+        ValueError: If there is no k to try, the config sets what is varied here, or the folder has runs with another
+            config.
 
     ```python
     import tempfile
     from pathlib import Path
+    import charax
     from charax.select import select_dimension
-    from charax.tasks.classification import ClassificationConfig
-    from charax.train import LoopConfig
 
-    quick = ClassificationConfig(width=4, loop=LoopConfig(epochs=1, batch_size=512))
+    quick = charax.ClassificationConfig(width=4, preset="dense", loop=charax.LoopConfig(epochs=1, batch_size=512))
     with tempfile.TemporaryDirectory() as folder:
         selection = select_dimension(quick, [1], seeds=1, folder=Path(folder))
     assert selection.picked() == {"validation": 1, "aic": 1, "bic": 1}
     ```
     """
+    _check(config, dimensions, seeds)
+    progress = Silent() if progress is None else progress
+    candidates: list[Candidate] = []
+    for k in sorted(set(dimensions)):
+        progress.say(f"k = {k}")
+        one = replace(config, characteristic_dim=k, jacobian="joint")
+        runs = train_seeds(one, folder / f"k{k}", seeds=seeds, progress=progress)
+        stored = [_train_loss(run) for run in runs]
+        losses = [each["loss"] for each in stored]
+        candidates.append(Candidate(config.data, k, runs, losses, int(stored[0]["samples"])))
+    return Selection(candidates)
+
+
+def _check(config: ClassificationConfig, dimensions: Sequence[int], seeds: int) -> None:
     if not dimensions or min(dimensions) < 1:
         raise ValueError(f"k must be one or more numbers of at least 1, got {list(dimensions)}")
     if seeds < 1:
         raise ValueError(f"seeds must be at least 1, got {seeds}")
-    if not parse_method(settings.method).characteristic:
-        raise ValueError(f"{settings.method} has no characteristic whose dimension could be chosen: use c-node")
-    progress = Silent() if progress is None else progress
-    tried: list[Tried] = []
-    for k in sorted(set(dimensions)):
-        progress.say(f"k = {k}")
-        one = replace(settings, characteristic_dim=k, jacobian="joint")
-        runs = train_seeds(one, seeds=seeds, folder=folder / f"k{k}", progress=progress)
-        parts = [_training_part(run) for run in runs]
-        tried.append(Tried(settings.data, k, runs, [part["loss"] for part in parts], int(parts[0]["samples"])))
-    return Selection(tried)
+    if not parse_method(config.method).characteristic:
+        raise ValueError(f"{config.method} has no characteristic whose dimension could be chosen: use c-node")
+    default = ClassificationConfig()
+    varied = {
+        "--characteristic-dim": (config.characteristic_dim, default.characteristic_dim, "give the values with --k"),
+        "--jacobian": (config.jacobian, default.jacobian, "the joint form is used, whose size suits every k"),
+        "--seed": (config.loop.seed, default.loop.seed, "the seeds are 0, 1, …; give their number with --seeds"),
+    }
+    for flag, (value, expected, fix) in varied.items():
+        if value != expected:
+            raise ValueError(
+                f"{flag} is varied or fixed by the selection, so {value} has no effect: leave it out; {fix}"
+            )
 
 
-def _training_part(run: Run) -> dict[str, float]:
-    """The loss of the chosen weights over the training part, without augmentation; found once and kept."""
-    path = run.folder / _TRAINING_PART
+def _train_loss(run: Run) -> dict[str, float]:
+    """The loss of the best weights over the train split, without augmentation; computed once and stored."""
+    path = run.folder / _TRAIN_LOSS
     if path.exists():
         return json.loads(path.read_text())
-    samples = count_samples(run.settings.prepare().train)
-    found = {"loss": evaluate(run.folder, "train")["loss"], "samples": samples}
+    found = {"loss": run.evaluate("train")["loss"], "samples": count_samples(run.splits.train)}
     write_json(path, found)
     return found

@@ -1,1 +1,12 @@
-"""What can be learned: one folder a task."""
+"""What can be learned: one folder per task, and one line per task here."""
+
+from charax.tasks.classification._config import ClassificationConfig
+from charax.tasks.density._config import DensityConfig
+from charax.tasks.forecast._config import ForecastConfig
+from charax.tasks.pde._config import PDEConfig
+from charax.train import register_task
+
+for _config in (ClassificationConfig, DensityConfig, PDEConfig, ForecastConfig):
+    register_task(_config)
+
+__all__ = ["ClassificationConfig", "DensityConfig", "ForecastConfig", "PDEConfig"]

@@ -1,4 +1,4 @@
-"""The arrays of a tree by name: what is written to files."""
+"""The arrays of a tree by name, as they are written to files."""
 
 import jax
 import numpy as np

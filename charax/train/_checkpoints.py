@@ -1,4 +1,4 @@
-"""Checkpoints that survive: atomic, verified, and with others behind them."""
+"""Checkpoints: atomic, verified by checksums, with older ones to fall back to."""
 
 import json
 import shutil
@@ -17,18 +17,18 @@ _KEPT = 3
 
 @dataclass(frozen=True)
 class Position:
-    """Where a run is: the order of an epoch's data follows from the seed and the epoch, so this is all of it."""
+    """The position of a run. The order of the data follows from the seed and the epoch, so this is all of it."""
 
     epoch: int = 0
-    """Epochs that are done."""
+    """Finished epochs."""
     step: int = 0
-    """Steps of the next epoch that are done."""
+    """Finished steps of the current epoch."""
     lines: int = 0
-    """Lines of `metrics.jsonl` that were written."""
+    """Lines written to `metrics.jsonl`."""
     best_score: float | None = None
     best_epoch: int = 0
     improved_epoch: int = 0
-    """The epoch in which the best score was first reached."""
+    """The epoch in which the best value was first reached."""
     seconds: float = 0.0
 
 
@@ -36,7 +36,7 @@ class Checkpoints:
     """The checkpoints of one run, the newest few of them.
 
     Orbax writes each to a temporary folder and renames it when it is complete, so a killed process leaves
-    no half of one. A checksum of every array is kept beside them, and verified.
+    no incomplete one. A checksum of every array is stored with them and verified.
     """
 
     def __init__(self, folder: Path, say: Callable[[str], None]):
@@ -64,10 +64,7 @@ class Checkpoints:
         )
 
     def restore(self, template: PyTree) -> tuple[PyTree, Position] | None:
-        """The newest state that is whole, and its position; None if there is none.
-
-        Damaged ones are said, and removed, so that the run can write them anew.
-        """
+        """The newest intact state and its position, or None. Damaged checkpoints are reported and removed."""
         for number in sorted(self._manager.all_steps(), reverse=True):
             try:
                 return self._read(number, template)
@@ -98,23 +95,23 @@ class Checkpoints:
         self._manager.close()
 
 
-def cut_lines(path: Path, lines: int) -> None:
-    """Keep the first lines of a file that may have been written on after the checkpoint, or cut off in mid-line."""
+def truncate_lines(path: Path, lines: int) -> None:
+    """Keep the first lines of a file that may have grown after the checkpoint, or end in the middle of a line."""
     kept = path.read_text().splitlines(keepends=True)[:lines] if path.exists() else []
     if len(kept) < lines or any(not line.endswith("\n") for line in kept):
         raise ValueError(
-            f"{path} has lost lines that the checkpoint knows of: it was changed; restore it, or start anew"
+            f"{path} lacks lines that the checkpoint counts: it was changed; restore it, or train a new run"
         )
-    write_whole(path, "".join(kept))
+    write_atomically(path, "".join(kept))
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file so that a reader, or a killed process, sees all of it or nothing."""
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file completely or not at all, even if the process is killed."""
     part = path.with_name(path.name + ".part")
     part.write_text(text)
     part.replace(path)
 
 
 def write_json(path: Path, content: object) -> None:
-    """JSON, whole or not at all."""
-    write_whole(path, json.dumps(content, indent=2) + "\n")
+    """Write JSON, completely or not at all."""
+    write_atomically(path, json.dumps(content, indent=2) + "\n")

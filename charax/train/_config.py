@@ -1,114 +1,242 @@
-"""Everything that can be set about a run: dataclasses that are the flags of the command line and `config.json`."""
+"""What can be set about a run: dataclasses that are the flags of the command line and the content of `config.json`."""
 
-import dataclasses
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Container
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
-from charax.solve import Adjoint, Solver
+from charax.solve._names import Adjoint
+
+if TYPE_CHECKING:
+    from charax.solve import Solver
+    from charax.train._task import AbstractTask, Batch
 
 Schedule = Literal["cosine", "paper", "warmup", "constant"]
-SettingsT = TypeVar("SettingsT")
+_LARGEST_SEED = 2**63 - 1
+
+
+def check_range(config: object, *, least: dict[str, float]) -> None:
+    """Refuse numbers of a config that are below their least value, or not finite.
+
+    Args:
+        config: An object with the numbers as attributes; None is left alone.
+        least: The least value of each attribute.
+
+    Raises:
+        ValueError: If one of them is smaller.
+    """
+    for name, limit in least.items():
+        value = getattr(config, name)
+        if value is not None and not (math.isfinite(value) and value >= limit):
+            raise ValueError(f"{name} must be a number of at least {limit:g}, got {value}")
+
+
+def check_positive(config: object, *names: str) -> None:
+    """Refuse numbers of a config that are not positive and finite.
+
+    Args:
+        config: An object with the numbers as attributes; None is left alone.
+        names: The attributes.
+
+    Raises:
+        ValueError: If one of them is zero, negative, infinite or NaN.
+    """
+    for name in names:
+        value = getattr(config, name)
+        if value is not None and not (math.isfinite(value) and value > 0):
+            raise ValueError(f"{name} must be a number above 0, got {value}")
+
+
+def absolute_path(data: str, named: Container[str]) -> str:
+    """Make the path of a data set independent of the working folder.
+
+    Args:
+        data: The name of a data set, or a path.
+        named: The names.
+
+    Returns:
+        The name as it is, or the absolute path.
+    """
+    return data if data in named else str(Path(data).expanduser().absolute())
 
 
 @dataclass(frozen=True)
 class SolverConfig:
-    """How to integrate; what is left out is the model's own choice."""
+    """How to integrate. Whatever is left out is the preset's choice."""
 
     solver: str | None = None
-    """euler, midpoint, heun, bosh3, tsit5, dopri5 or dopri8."""
+    """Solver: euler, midpoint, heun, bosh3, tsit5, dopri5 or dopri8."""
     steps: int | None = None
-    """Make this many equal steps."""
+    """Take this many fixed steps."""
     rtol: float | None = None
-    """Keep to this relative tolerance instead of making equal steps."""
+    """Relative tolerance of adaptive steps."""
     atol: float | None = None
-    """Keep to this absolute tolerance instead of making equal steps."""
+    """Absolute tolerance of adaptive steps; that of rtol if only rtol is given."""
     adjoint: Adjoint | None = None
-    """How gradients are taken: checkpoint, backsolve or direct."""
+    """How gradients are computed: checkpoint, backsolve or direct."""
 
-    def change(self, default: Solver) -> Solver:
-        """The default solver with what is set here."""
+    def build(self, default: "Solver") -> "Solver":
+        """Apply these settings to the solver of a preset.
+
+        Args:
+            default: The solver of the preset.
+
+        Returns:
+            The default with whatever is set here.
+
+        Raises:
+            ValueError: If both fixed steps and tolerances are given, or the solver has no error estimate.
+        """
+        from charax.solve import Solver
+
         adaptive = self.rtol is not None or self.atol is not None
         if adaptive and self.steps is not None:
             raise ValueError("steps and tolerances exclude each other: give either --steps or --rtol and --atol")
         rtol = default.rtol if self.rtol is None else self.rtol
-        return Solver(
-            default.method if self.solver is None else self.solver,
-            rtol=rtol,
-            atol=(rtol if adaptive else default.atol) if self.atol is None else self.atol,
-            steps=None if adaptive else default.steps if self.steps is None else self.steps,
-            adjoint=default.adjoint if self.adjoint is None else self.adjoint,
-        )
+        try:
+            return Solver(
+                default.method if self.solver is None else self.solver,
+                rtol=rtol,
+                atol=(rtol if adaptive else default.atol) if self.atol is None else self.atol,
+                steps=None if adaptive else default.steps if self.steps is None else self.steps,
+                adjoint=default.adjoint if self.adjoint is None else self.adjoint,
+            )
+        except ValueError as error:
+            if "no error estimate" in str(error) and adaptive:
+                chosen = default.method if self.solver is None else self.solver
+                raise ValueError(
+                    f"{chosen} takes fixed steps only, so --rtol and --atol have no meaning for it: add --solver bosh3 "
+                    "(or tsit5, dopri5, dopri8), or use --steps"
+                ) from None
+            raise
 
 
 @dataclass(frozen=True)
 class OptimizerConfig:
-    """AdamW and what is around it."""
+    """AdamW, its schedule, gradient clipping and weight averaging."""
 
     learning_rate: float = 5e-3
+    """Peak learning rate."""
     weight_decay: float = 5e-2
+    """Decoupled weight decay of AdamW."""
     schedule: Schedule = "cosine"
-    """cosine: up over the first tenth, then down to zero. paper: times 0.9 every 5 epochs.
-    warmup: up over the first 1,000 steps. constant."""
+    """Learning rate schedule. cosine: linear warm-up over the first tenth of the steps, then cosine decay to zero.
+    paper: times 0.9 every 5 epochs. warmup: linear warm-up over 1,000 steps. constant: no schedule."""
     clip: float = 1.0
-    """The largest norm of a gradient; longer ones are shortened to it."""
+    """Clip gradients to this global norm."""
     ema: float | None = None
-    """Evaluate with a moving average of the weights, with this decay (0.999, say)."""
+    """Evaluate an exponential moving average of the weights with this decay, such as 0.999."""
 
     def __post_init__(self):
-        for name in ("learning_rate", "clip"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
-        if not self.weight_decay >= 0:
-            raise ValueError(f"weight_decay must not be negative, got {self.weight_decay}")
+        check_positive(self, "learning_rate", "clip")
+        check_range(self, least={"weight_decay": 0})
         if self.ema is not None and not 0 < self.ema < 1:
-            raise ValueError(f"ema must lie between 0 and 1, got {self.ema}; leave it out for no average")
+            raise ValueError(f"ema must lie between 0 and 1, got {self.ema}; leave it out for no averaging")
 
 
 @dataclass(frozen=True)
 class LoopConfig:
-    """How long to train, on how much at a time, and when to stop or save."""
+    """Length of the training, mini-batches, seed, early stopping and checkpoints."""
 
     epochs: int = 20
+    """Maximum number of epochs."""
     batch_size: int = 64
+    """Samples per mini-batch."""
     seed: int = 0
-    """Seed of the split, the initial weights, the order of the data and everything else that is random."""
+    """Seed of the splits, the initial weights, the order of the data and everything else that is random."""
     patience: int | None = None
-    """Stop after this many epochs in which validation did not improve."""
+    """Stop after this many epochs without improvement of the monitored validation metric."""
     checkpoint_steps: int | None = None
-    """Save every so many steps, beside the end of every epoch."""
+    """Save a checkpoint every this many steps, in addition to the end of each epoch."""
 
     def __post_init__(self):
-        for name in ("epochs", "batch_size", "patience", "checkpoint_steps"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
-        if self.seed < 0:
-            raise ValueError(f"seed must not be negative, got {self.seed}")
+        check_range(self, least={"epochs": 1, "batch_size": 1, "patience": 1, "checkpoint_steps": 1, "seed": 0})
+        if self.seed > _LARGEST_SEED:
+            raise ValueError(f"seed must be at most {_LARGEST_SEED}, got {self.seed}")
 
 
-def to_json(settings: Any) -> dict[str, Any]:
-    """Settings as plain JSON; `from_json` is the inverse.
+class Splits(NamedTuple):
+    """The three parts of a data set. The test split is evaluated once, after training."""
 
-    ```python
-    from charax.train import LoopConfig, from_json, to_json
+    train: "Batch"
+    """Samples to learn from."""
+    validation: "Batch"
+    """Samples that select the weights."""
+    test: "Batch"
+    """Samples for the final metrics."""
 
-    assert from_json(LoopConfig, to_json(LoopConfig(epochs=3))) == LoopConfig(epochs=3)
-    ```
+
+class TaskData(NamedTuple):
+    """Data that are ready to train on, and their description."""
+
+    splits: Splits
+    """The samples."""
+    spec: Any
+    """What a model must know about the data besides its weights, as a frozen dataclass of plain values: the shape of
+    a sample, names of classes and columns, scales. It is stored with the weights."""
+
+
+class AbstractConfig(ABC):
+    """Everything that can be set about a run of one task.
+
+    A subclass is a frozen dataclass: its fields are the flags of `charax train TASK`, and it is `config.json`.
+    `register_task` makes it known.
     """
-    return dataclasses.asdict(settings)
 
+    name: ClassVar[str]
+    """The name of the task: the word after `charax train`."""
 
-def from_json(kind: type[SettingsT], stored: dict[str, Any], source: Path | str = "config.json") -> SettingsT:
-    """Settings of one kind from plain JSON; a name that is unknown here is an error that names `source`."""
-    hints = get_type_hints(kind)
-    unknown = stored.keys() - hints.keys()
-    if unknown:
-        raise ValueError(f"{source}: this version does not know the setting {', '.join(sorted(unknown))}")
-    nested = {name: hint for name, hint in hints.items() if dataclasses.is_dataclass(hint)}
-    return kind(
-        **{
-            name: from_json(nested[name], value, source) if name in nested else value  # pyright: ignore[reportArgumentType]
-            for name, value in stored.items()
-        }
-    )
+    data: str
+    method: Any  # a literal of the task's own
+    solver: SolverConfig
+    optimizer: OptimizerConfig
+    loop: LoopConfig
+
+    @property
+    def label(self) -> str:
+        """A short name for a run with this config."""
+        return f"{self.name}-{Path(self.data).stem}-{self.method}"
+
+    @staticmethod
+    @abstractmethod
+    def task_type() -> type["AbstractTask"]:
+        """The class of the task.
+
+        Returns:
+            The class; a function, so that it is imported only when needed.
+        """
+
+    @abstractmethod
+    def load_data(self) -> TaskData:
+        """Load the data and describe them.
+
+        Returns:
+            The three splits and their description.
+
+        Raises:
+            ValueError: If the data cannot be used; the message names the file and the fix.
+        """
+
+    @abstractmethod
+    def build_task(self, spec: Any) -> "AbstractTask":
+        """Build the task: the only function that turns a config into a model's design and a solver.
+
+        Args:
+            spec: The description of the data.
+
+        Returns:
+            The task.
+
+        Raises:
+            ValueError: If the config does not fit the data.
+        """
+
+    @abstractmethod
+    def resolve_paths(self) -> Self:
+        """Make the paths independent of the working folder.
+
+        Returns:
+            The config with absolute paths.
+        """

@@ -1,4 +1,4 @@
-"""Means of metrics over a whole split, exactly, with one compiled shape."""
+"""Exact means of metrics over a whole split, with one compiled shape."""
 
 from collections.abc import Callable
 
@@ -8,31 +8,32 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from charax.train._devices import Devices
-from charax.train._parameters import Rebuild
-from charax.train._task import AbstractTask, Batch, count_samples
+from charax.train._parameters import Unflatten
+from charax.train._task import AbstractTask, Batch, count_samples, padded_batches
 
 Evaluate = Callable[[Float[Array, "parameters"], Batch], dict[str, float]]
 
 
-def make_evaluation(task: AbstractTask, rebuild: Rebuild, batch_size: int, devices: Devices) -> Evaluate:
+def make_evaluation(task: AbstractTask, unflatten: Unflatten, batch_size: int, devices: Devices) -> Evaluate:
     """A function of (parameters, split) that returns the mean of each metric over the split.
 
-    The last batch is filled up with samples from the beginning, which keep a shared step size realistic,
-    and they weigh nothing.
+    The last mini-batch is filled up with samples from the beginning, which keep a shared step size realistic, and
+    which have weight zero.
     """
 
     @jax.jit
     def sums(params, batch, weights):
-        values = task.measure(rebuild(params), batch)
+        values = task.metrics(unflatten(params), batch)
         return {name: jnp.where(weights > 0, value, 0).sum() for name, value in values.items()}
 
     def evaluate(params: Float[Array, "parameters"], split: Batch) -> dict[str, float]:
         samples = count_samples(split)
-        parts = []
-        for start in range(0, samples, batch_size):
-            rows = np.arange(start, start + batch_size)
-            batch = jax.tree.map(lambda leaf, rows=rows: leaf[rows % samples], split)
-            parts.append(sums(params, *devices.share((batch, (rows < samples).astype(np.float32)))))
-        return {name: sum(float(part[name]) for part in parts) / samples for name in parts[0]}
+        totals: dict[str, float] = {}
+        for number, rows in enumerate(padded_batches(samples, batch_size)):
+            batch = jax.tree.map(lambda leaf, rows=rows: leaf[rows], split)
+            weights = (number * batch_size + np.arange(batch_size) < samples).astype(np.float32)
+            for name, value in sums(params, *devices.shard((batch, weights))).items():
+                totals[name] = totals.get(name, 0.0) + float(value)
+        return {name: total / samples for name, total in totals.items()}
 
     return evaluate

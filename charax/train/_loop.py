@@ -1,10 +1,9 @@
-"""The one training loop."""
+"""The training loop."""
 
 import json
 import math
 import time
 from collections import deque
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,48 +13,77 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
-from charax.train._checkpoints import Checkpoints, Position, cut_lines
-from charax.train._config import LoopConfig, OptimizerConfig
+from charax.train._checkpoints import Checkpoints, Position, truncate_lines
+from charax.train._config import LoopConfig, OptimizerConfig, Splits
 from charax.train._devices import Devices
 from charax.train._evaluation import make_evaluation
+from charax.train._failure import catch_failed_solve
 from charax.train._process import small_products
 from charax.train._progress import AbstractProgress, Silent
-from charax.train._step import GIVE_UP_AFTER, Report, State, initial_state, make_optimizer, make_step
+from charax.train._step import MAX_SKIPPED_STEPS, StepMetrics, TrainState, initial_state, make_epoch, make_optimizer
 from charax.train._stopping import Diverged, Interrupted, StopRequest, listen
-from charax.train._task import Batch, Problem, count_samples
+from charax.train._task import AbstractTask, count_samples
 
-_RUN_AHEAD = 2  # steps that are handed out before the first of them is looked at
+_STEPS_IN_FLIGHT = 2
+"""Steps that are dispatched before the first of them is looked at."""
 
 
-class Fitted(NamedTuple):
-    """What training leaves: the model that validation chose, and the course of it."""
+class FitResult(NamedTuple):
+    """The outcome of training."""
 
     model: eqx.Module
+    """The model with the best weights, as selected on the validation split."""
     history: list[dict[str, Any]]
-    """A row of metrics per epoch, and last the one of the test part."""
+    """One row of metrics per epoch, and a last one with those of the test split."""
     seconds: float
+    """Wall-clock time, summed over all interruptions."""
 
 
 class _Saved(NamedTuple):
-    state: State
+    state: TrainState
     best: Float[Array, "parameters"]
 
 
 def fit(
-    problem: Problem,
+    task: AbstractTask,
+    splits: Splits,
     loop: LoopConfig | None = None,
     optimizer: OptimizerConfig | None = None,
     *,
     folder: Path | None = None,
     progress: AbstractProgress | None = None,
-) -> Fitted:
-    """Train on the one part, choose by the next, and look at the last once, at the end.
+) -> FitResult:
+    """Train on the train split, select the best weights on the validation split, and evaluate the test split once.
 
-    With a `folder`, `metrics.jsonl` and checkpoints are kept there, and a folder that has checkpoints is
-    gone on with: the same settings give the same metrics, however often the run was interrupted.
-    `train` shows it in use.
+    Args:
+        task: What to learn.
+        splits: The data.
+        loop: Epochs, mini-batches, seed, early stopping, checkpoints.
+        optimizer: Learning rate, weight decay, schedule, clipping, weight averaging.
+        folder: Where to keep `metrics.jsonl` and checkpoints. If there are checkpoints, training resumes from the
+            newest: the same config gives the same metrics, however often the run was interrupted.
+        progress: Where to report; nowhere if left out.
+
+    Returns:
+        The trained model and the metrics.
+
+    Raises:
+        Diverged: If too many steps in a row had to be skipped.
+        Interrupted: If a signal asked for it; the state is saved.
+
+    ```python
+    import charax
+    from charax.train import LoopConfig, fit
+
+    config = charax.ClassificationConfig(method="node", width=4)
+    data = config.load_data()
+    fitted = fit(config.build_task(data.spec), data.splits, LoopConfig(epochs=1))
+    assert fitted.history[-1]["test_accuracy"] <= 1
+    ```
     """
-    training = _Training(problem, loop or LoopConfig(), optimizer or OptimizerConfig(), folder, progress or Silent())
+    training = _Training(
+        task, splits, loop or LoopConfig(), optimizer or OptimizerConfig(), folder, progress or Silent()
+    )
     with listen() as request:
         return training.run(request)
 
@@ -63,119 +91,119 @@ def fit(
 class _Training:
     def __init__(
         self,
-        problem: Problem,
+        task: AbstractTask,
+        splits: Splits,
         loop: LoopConfig,
         optimizer: OptimizerConfig,
         folder: Path | None,
         progress: AbstractProgress,
     ):
-        self.problem, self.settings, self.folder, self.progress = problem, loop, folder, progress
-        self.samples = count_samples(problem.train)
+        self.task, self.splits, self.loop, self.folder, self.progress = task, splits, loop, folder, progress
+        self.samples = count_samples(splits.train)
         self.devices = Devices()
-        # Less data than one batch is one batch; what does not fill a batch waits for another epoch's order.
-        self.batch_size = min(loop.batch_size, self.samples // self.devices.number * self.devices.number)
+        # Less data than one mini-batch is one mini-batch; what does not fill one waits for another epoch's order.
+        self.batch_size = min(loop.batch_size, self.samples // self.devices.count * self.devices.count)
         self.devices.check(max(self.batch_size, 1))
         self.steps_per_epoch = self.samples // self.batch_size
         transform = make_optimizer(optimizer, epochs=loop.epochs, steps_per_epoch=self.steps_per_epoch)
-        batch = self._batch(np.arange(self.batch_size))
-        state, rebuild = initial_state(problem.task, batch, transform, seed=loop.seed, ema=optimizer.ema)
-        self.state: State = self.devices.copy(state)
-        self.best = self.state.evaluated.copy()  # the state's buffers are given away with the next step
-        self.rebuild = rebuild
+        batch = jax.tree.map(lambda leaf: leaf[: self.batch_size], splits.train)
+        state, unflatten = initial_state(task, batch, transform, seed=loop.seed, ema=optimizer.ema)
+        self.state: TrainState = self.devices.replicate(state)
+        self.best = self.state.evaluated.copy()  # the buffers of the state are donated to the next step
+        self.unflatten = unflatten
         self.position = Position()
         self.learning_rate = optimizer.learning_rate
-        # The backward solve of backsolve can fail only as an exception, and the state must outlive that.
-        self.may_raise = problem.task.solver.adjoint == "backsolve"
-        step = make_step(problem.task, rebuild, transform, optimizer.ema)
-        has_images = any(leaf.ndim > 3 for leaf in jax.tree.leaves(batch))
-        self.step: Callable[[State, Batch], tuple[State, Report]] = jax.jit(
-            step,
+        # A backward solve can fail only as an exception, and the state must outlive that.
+        self.may_raise = task.solver.adjoint == "backsolve"
+        has_images = any(np.ndim(leaf) > 3 for leaf in jax.tree.leaves(batch))
+        self.epoch = jax.jit(
+            make_epoch(task, unflatten, transform, optimizer.ema),
             donate_argnums=() if self.may_raise else 0,
             compiler_options=None if has_images else small_products(),
         )
-        self.evaluate = make_evaluation(problem.task, rebuild, self.batch_size, self.devices)
+        self.data = self.devices.replicate(splits.train)
+        self.evaluate = make_evaluation(task, unflatten, self.batch_size, self.devices)
         self.history: list[dict[str, Any]] = []
         self.checkpoints: Checkpoints | None = None
 
-    def run(self, request: StopRequest) -> Fitted:
+    def run(self, request: StopRequest) -> FitResult:
         if self.folder is not None:
-            self._go_on()
+            self._restore()
         began = time.monotonic() - self.position.seconds
-        self.progress.start(self.settings.epochs, self.steps_per_epoch, self.batch_size)
+        self.progress.start(self.loop.epochs, self.steps_per_epoch, self.batch_size)
         try:
-            while self.position.epoch < self.settings.epochs and not self._is_patience_over():
+            while self.position.epoch < self.loop.epochs and not self._is_patience_exhausted():
                 self._run_epoch(request, began)
         finally:
             self.progress.stop()
         if self.checkpoints is not None:
             self.checkpoints.close()
-        test = self.evaluate(self.best, self.problem.test)
+        test = self.evaluate(self.best, self.splits.test)
         seconds = time.monotonic() - began
         self.history.append(
             {
-                **{f"test_{name}": _plain(value) for name, value in test.items()},
+                **{f"test_{name}": _finite(value) for name, value in test.items()},
                 "best_epoch": self.position.best_epoch,
                 "seconds": seconds,
             }
         )
-        return Fitted(eqx.filter_jit(self.rebuild)(self.best), self.history, seconds)
+        return FitResult(eqx.filter_jit(self.unflatten)(self.best), self.history, seconds)
 
     def _run_epoch(self, request: StopRequest, began: float) -> None:
-        epoch, every = self.position.epoch, self.settings.checkpoint_steps
-        order = np.random.default_rng([self.settings.seed, epoch]).permutation(self.samples)
-        waiting: deque[Report] = deque()
+        epoch, every = self.position.epoch, self.loop.checkpoint_steps
+        order = np.random.default_rng([self.loop.seed, epoch]).permutation(self.samples)
+        order = order[: self.steps_per_epoch * self.batch_size].reshape(self.steps_per_epoch, 1, self.batch_size)
+        waiting: deque[StepMetrics] = deque()
         for i in range(self.position.step, self.steps_per_epoch):
             self.position = replace(self.position, step=i, seconds=time.monotonic() - began)
             if request.number is not None:
                 self._save()
-                raise Interrupted(self._how_to_go_on(), request.number)
+                raise Interrupted(self._how_to_resume(), request.number)
             if every is not None and i and (epoch * self.steps_per_epoch + i) % every == 0:
                 self._save()
-            batch = self._batch(order[i * self.batch_size : (i + 1) * self.batch_size])
-            waiting.append(self._make_step(batch))
-            if len(waiting) > _RUN_AHEAD:
-                self._look_at(waiting.popleft(), i)
+            waiting.append(self._take_step(order[i]))
+            if len(waiting) > _STEPS_IN_FLIGHT:
+                self._report(waiting.popleft(), i)
         while waiting:
-            self._look_at(waiting.popleft(), self.steps_per_epoch)
+            self._report(waiting.popleft(), self.steps_per_epoch)
         self._end_epoch(began)
 
-    def _make_step(self, batch: Batch) -> Report:
+    def _take_step(self, order: np.ndarray) -> StepMetrics:
+        rows = self.devices.shard_rows(order)
         if not self.may_raise:
-            self.state, report = self.step(self.state, batch)
-            return report
-        try:
-            state, report = jax.block_until_ready(self.step(self.state, batch))
-        except jax.errors.JaxRuntimeError as error:
-            if "EquinoxRuntimeError" not in str(error):  # anything but a failed solve
-                raise
-            state = self.state.skip()
-            report = Report(np.float32(np.nan), {"failed": np.float32(1)}, state.streak)  # pyright: ignore[reportArgumentType]
-        self.state = state
-        return report
+            self.state, metrics = self.epoch(self.state, self.data, rows)
+            return metrics
+        result = catch_failed_solve(self.epoch, self.state, self.data, rows)
+        if result is None:
+            self.state = self.state.skip()
+            nothing = np.full(1, np.nan, np.float32)
+            return StepMetrics(nothing, {"failed": np.ones(1, np.float32)}, self.state.streak[None])  # pyright: ignore[reportArgumentType]
+        self.state, metrics = result
+        return metrics
 
-    def _look_at(self, report: Report, step: int) -> None:
-        if int(report.streak) >= GIVE_UP_AFTER:
-            raise Diverged(self._what_is_wrong(report))
-        self.progress.step(self.position.epoch, step, report)
+    def _report(self, metrics: StepMetrics, step: int) -> None:
+        if int(metrics.streak[-1]) >= MAX_SKIPPED_STEPS:
+            raise Diverged(self._explain_divergence(metrics))
+        self.progress.step(self.position.epoch, step, metrics)
 
     def _end_epoch(self, began: float) -> None:
-        task, counted = self.problem.task, int(self.state.counted)
+        counted = int(self.state.counted)
         trained = {name: float(value) / counted if counted else math.nan for name, value in self.state.sums.items()}
-        validation = self.evaluate(self.state.evaluated, self.problem.validation)
-        score = validation[task.chosen_by] * (1 if task.higher_is_better else -1)
+        validation = self.evaluate(self.state.evaluated, self.splits.validation)
+        score = validation[self.task.monitor] * (1 if self.task.higher_is_better else -1)
         epoch = self.position.epoch + 1
         best = -math.inf if self.position.best_score is None else self.position.best_score
         if math.isfinite(score) and score >= best:
-            # Of weights that do equally well the later ones are kept; patience does not take that for progress.
-            self.best = self.state.evaluated.copy()  # the state's buffers are given away with the next step
+            # Of weights that do equally well the later ones are kept; early stopping does not count that as progress.
+            self.best = self.state.evaluated.copy()  # the buffers of the state are donated to the next step
             improved = epoch if score > best else self.position.improved_epoch
             self.position = replace(self.position, best_score=score, best_epoch=epoch, improved_epoch=improved)
         seconds = time.monotonic() - began
         row = {
             "epoch": epoch,
             "step": int(self.state.step),
-            **{name: _plain(value) for name, value in trained.items()},
-            **{f"validation_{name}": _plain(value) for name, value in validation.items()},
+            **{name: _finite(value) for name, value in trained.items()},
+            **{f"validation_{name}": _finite(value) for name, value in validation.items()},
             "skipped": int(self.state.skipped),
             "seconds": seconds,
         }
@@ -188,14 +216,11 @@ class _Training:
             self._save()
         self.progress.epoch(row)
 
-    def _batch(self, rows: np.ndarray) -> Batch:
-        return self.devices.share(jax.tree.map(lambda leaf: leaf[rows], self.problem.train))
-
-    def _is_patience_over(self) -> bool:
-        patience = self.settings.patience
+    def _is_patience_exhausted(self) -> bool:
+        patience = self.loop.patience
         return patience is not None and self.position.epoch - self.position.improved_epoch >= patience
 
-    def _go_on(self) -> None:
+    def _restore(self) -> None:
         assert self.folder is not None
         metrics, folder = self.folder / "metrics.jsonl", self.folder / "checkpoints"
         if folder.exists():
@@ -203,8 +228,8 @@ class _Training:
             found = self.checkpoints.restore(_Saved(self.state, self.best))
             if found is not None:
                 saved, self.position = found
-                self.state, self.best = self.devices.copy(saved.state), self.devices.copy(saved.best)
-        cut_lines(metrics, self.position.lines)
+                self.state, self.best = self.devices.replicate(saved.state), self.devices.replicate(saved.best)
+        truncate_lines(metrics, self.position.lines)
         self.history = [json.loads(line) for line in metrics.read_text().splitlines()]
 
     def _save(self) -> None:
@@ -215,15 +240,15 @@ class _Training:
         number = self.position.epoch * self.steps_per_epoch + self.position.step
         self.checkpoints.save(number, _Saved(self.state, self.best), self.position)
 
-    def _how_to_go_on(self) -> str:
+    def _how_to_resume(self) -> str:
         if self.folder is None:
             return "interrupted"
-        return f"interrupted and saved; go on with: charax resume {self.folder}"
+        return f"interrupted and saved; resume with: charax resume {self.folder}"
 
-    def _what_is_wrong(self, report: Report) -> str:
+    def _explain_divergence(self, metrics: StepMetrics) -> str:
         step = int(self.state.step)
-        if float(report.metrics["failed"]) > 0:
-            solver = self.problem.task.solver
+        if float(metrics.metrics["failed"][-1]) > 0:
+            solver = self.task.solver
             steps = (
                 f"take more than {solver.steps} steps"
                 if solver.steps is not None
@@ -233,12 +258,12 @@ class _Training:
         else:
             cause = (
                 f"the loss or its gradient was not finite each time: lower the learning rate ({self.learning_rate:g}), "
-                "take more or smaller steps of the solver, or look for extreme values in the data"
+                "take more or smaller solver steps, or look for extreme values in the data"
             )
         kept = "" if self.folder is None else f" The last good checkpoint is in {self.folder / 'checkpoints'}."
-        return f"{GIVE_UP_AFTER} steps in a row were skipped, up to step {step}: {cause}.{kept}"
+        return f"{MAX_SKIPPED_STEPS} steps in a row were skipped, up to step {step}: {cause}.{kept}"
 
 
-def _plain(value: float) -> float | None:
+def _finite(value: float) -> float | None:
     """JSON has no infinity."""
     return value if math.isfinite(value) else None

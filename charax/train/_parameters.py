@@ -13,10 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-Rebuild = Callable[[Float[Array, "parameters"]], eqx.Module]
+Unflatten = Callable[[Float[Array, "parameters"]], eqx.Module]
 
 
-def flatten_model(model: eqx.Module) -> tuple[Float[Array, "parameters"], Rebuild]:
+def flatten_model(model: eqx.Module) -> tuple[Float[Array, "parameters"], Unflatten]:
     """The parameters of a model in one vector, and the model as a function of it.
 
     ```python
@@ -25,9 +25,9 @@ def flatten_model(model: eqx.Module) -> tuple[Float[Array, "parameters"], Rebuil
     from charax.train import flatten_model
 
     layer = Linear(2, 3, key=jax.random.key(0))
-    vector, rebuild = flatten_model(layer)
+    vector, unflatten = flatten_model(layer)
     assert vector.shape == (9,)
-    assert (rebuild(2 * vector).weight == 2 * layer.weight).all()
+    assert (unflatten(2 * vector).weight == 2 * layer.weight).all()
     ```
     """
     params, static = eqx.partition(model, eqx.is_inexact_array)
@@ -38,9 +38,9 @@ def flatten_model(model: eqx.Module) -> tuple[Float[Array, "parameters"], Rebuil
     flat = [np.asarray(leaf).astype(dtype).ravel() for leaf in leaves]
     vector = jnp.asarray(np.concatenate(flat) if flat else np.zeros(0, dtype))
 
-    def rebuild(vector: Float[Array, "parameters"]) -> eqx.Module:
+    def unflatten(vector: Float[Array, "parameters"]) -> eqx.Module:
         parts = jax.lax.split(vector, [prod(shape) for shape, _ in kinds])
         leaves = [part.reshape(shape).astype(dtype) for part, (shape, dtype) in zip(parts, kinds, strict=True)]
         return eqx.combine(jax.tree.unflatten(structure, leaves), static)
 
-    return vector, rebuild
+    return vector, unflatten

@@ -2,25 +2,24 @@
 
 import ctypes
 import os
-
-import jax
-import jaxlib.version
+from collections.abc import MutableMapping
+from pathlib import Path
 
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # of glibc's malloc.h
-_TUNED = ("GLIBC_TUNABLES", "MALLOC_MMAP_MAX_", "MALLOC_TRIM_THRESHOLD_")
+_MALLOC_VARIABLES = ("GLIBC_TUNABLES", "MALLOC_MMAP_MAX_", "MALLOC_TRIM_THRESHOLD_")
 _PRODUCTS = "xla_cpu_experimental_ynn_fusion_type"
-_TRIED = ("0.9.", "0.10.")
+_KNOWN_TO = ("0.9.", "0.10.")
 """Versions of jaxlib that know the option."""
 
 
 def tune_process() -> None:
-    """Make training faster on CPUs. Call it before the first computation; every `charax …` command does.
+    """Make training faster on CPUs. Call it before JAX is imported; the `charax` command does.
 
     malloc keeps the memory that the process frees. A step of training allocates its temporaries as one block, frees it,
-    and allocates it again; by default glibc gives blocks of that size back to the system, which has to clear every page
-    anew: a third of the time of an image classifier's step. The price is that the process stays as large as it once
-    was. JAX then computes on the thread that asks for it, because malloc keeps large blocks for the main thread only.
-    It does nothing where malloc is not glibc's, or where its environment variables say how it should behave.
+    and allocates it again; by default glibc returns blocks of that size to the system, which has to clear every page
+    again: a third of the time of an image classifier's step. In exchange the process stays as large as it once was.
+    JAX then computes on the calling thread, because malloc keeps large blocks for the main thread only. Nothing is
+    changed where malloc is not glibc's, or where its environment variables say how it should behave.
 
     ```python
     from charax.train import tune_process
@@ -28,23 +27,50 @@ def tune_process() -> None:
     tune_process()
     ```
     """
-    _keep_freed_memory()
+    if keep_freed_memory():
+        os.environ.setdefault("JAX_CPU_ENABLE_ASYNC_DISPATCH", "false")
 
 
-def _keep_freed_memory() -> bool:
+def keep_freed_memory() -> bool:
+    """Tell glibc's malloc to keep freed blocks; False where that is not possible or not wanted."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
-    if mallopt is None or any(name in os.environ for name in _TUNED):
+    if mallopt is None or any(name in os.environ for name in _MALLOC_VARIABLES):
         return False
-    kept = all(mallopt(option, value) for option, value in ((_MMAP_MAX, 0), (_TRIM_THRESHOLD, -1)))
-    jax.config.update("jax_cpu_enable_async_dispatch", not kept)
-    return kept
+    return all(mallopt(option, value) for option, value in ((_MMAP_MAX, 0), (_TRIM_THRESHOLD, -1)))
+
+
+def use_compilation_cache(environment: MutableMapping[str, str] | None = None) -> Path:
+    """Keep compiled programs from one process to the next. Call it before JAX is imported; the `charax` command does.
+
+    Args:
+        environment: The environment variables to set; those of this process if left out. What JAX's own variables
+            say already is left alone.
+
+    Returns:
+        The folder of the cache.
+
+    ```python
+    from charax.train import use_compilation_cache
+
+    folder = use_compilation_cache({})
+    assert folder.name == "jax"
+    ```
+    """
+    variables = os.environ if environment is None else environment
+    default = Path(variables.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "charax" / "jax"
+    variables.setdefault("JAX_COMPILATION_CACHE_DIR", str(default))
+    variables.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
+    return Path(variables["JAX_COMPILATION_CACHE_DIR"])
 
 
 def small_products() -> dict[str, bool | str]:
-    """Options of `jax.jit` for perceptrons of some ten columns: XLA multiplies by Eigen and not by YNNPACK.
+    """Options of `jax.jit` for perceptrons of some tens of columns: XLA multiplies by Eigen and not by YNNPACK.
 
-    YNNPACK wakes the other cores for products that are not worth it: a third of the time of a dense field's gradient.
-    For images it is the better one, by far. The training loop decides by the data.
+    YNNPACK wakes the other cores for products that are too small for it: a third of the time of a dense field's
+    gradient. For images it is faster by far. The training loop decides by the data.
+
+    Returns:
+        Compiler options; none for a version of jaxlib that does not know them.
 
     ```python
     import jax
@@ -55,4 +81,6 @@ def small_products() -> dict[str, bool | str]:
     assert multiply(jnp.ones((2, 3)), jnp.ones((3, 1))).shape == (2, 1)
     ```
     """
-    return {_PRODUCTS: ""} if jaxlib.version.__version__.startswith(_TRIED) else {}
+    import jaxlib.version
+
+    return {_PRODUCTS: ""} if jaxlib.version.__version__.startswith(_KNOWN_TO) else {}

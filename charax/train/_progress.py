@@ -1,45 +1,65 @@
-"""What a run tells while it runs."""
+"""Progress of a run on a terminal or in a log."""
 
 import time
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+if TYPE_CHECKING:
+    from rich.console import Console
 
-from charax.train._step import Report
+    from charax.train._step import StepMetrics
 
 
 class AbstractProgress(ABC):
-    """Told by the loop where it is."""
+    """Receives the progress of the training loop."""
 
     @abstractmethod
     def start(self, epochs: int, steps_per_epoch: int, batch_size: int) -> None:
-        """The run begins, or goes on."""
+        """Called when the run starts or resumes.
+
+        Args:
+            epochs: Maximum number of epochs.
+            steps_per_epoch: Steps per epoch.
+            batch_size: Samples per mini-batch.
+        """
 
     @abstractmethod
-    def step(self, epoch: int, step: int, report: Report) -> None:
-        """A step of an epoch was made; both are counted from 0."""
+    def step(self, epoch: int, step: int, metrics: "StepMetrics") -> None:
+        """Called after a step.
+
+        Args:
+            epoch: The epoch, counted from 0.
+            step: The step within the epoch, counted from 0.
+            metrics: Loss and metrics of the step.
+        """
 
     @abstractmethod
     def epoch(self, row: dict[str, Any]) -> None:
-        """An epoch was finished, with these metrics."""
+        """Called after an epoch.
+
+        Args:
+            row: The metrics of the epoch, as in `metrics.jsonl`.
+        """
 
     @abstractmethod
     def say(self, message: str) -> None:
-        """Something happened that the user should know."""
+        """Show a message.
+
+        Args:
+            message: One line of text.
+        """
 
     @abstractmethod
     def stop(self) -> None:
-        """The run ends."""
+        """Called when the run ends, also by an exception."""
 
 
 class Silent(AbstractProgress):
-    """Says nothing."""
+    """No output."""
 
     def start(self, epochs: int, steps_per_epoch: int, batch_size: int) -> None: ...
 
-    def step(self, epoch: int, step: int, report: Report) -> None: ...
+    def step(self, epoch: int, step: int, metrics: "StepMetrics") -> None: ...
 
     def epoch(self, row: dict[str, Any]) -> None: ...
 
@@ -49,16 +69,16 @@ class Silent(AbstractProgress):
 
 
 class Lines(AbstractProgress):
-    """One line an epoch: for logs and pipes."""
+    """One line per epoch, for logs and pipes."""
 
-    def __init__(self, console: Console):
+    def __init__(self, console: "Console"):
         self._console = console
         self._epochs = 0
 
     def start(self, epochs: int, steps_per_epoch: int, batch_size: int) -> None:
         self._epochs = epochs
 
-    def step(self, epoch: int, step: int, report: Report) -> None: ...
+    def step(self, epoch: int, step: int, metrics: "StepMetrics") -> None: ...
 
     def epoch(self, row: dict[str, Any]) -> None:
         self.say(f"epoch {row['epoch']}/{self._epochs}  {_describe(row)}  {row['seconds']:.1f} s")
@@ -70,21 +90,23 @@ class Lines(AbstractProgress):
 
 
 class Live(AbstractProgress):
-    """A bar on a terminal: epoch, step, loss, accuracy, NFE, samples a second, time left; and a line an epoch."""
+    """A live progress bar (epoch, step, metrics, samples per second, time left) and one line per epoch."""
 
-    _REFRESH = 0.25  # seconds; reading a number makes the loop wait for it
+    _REFRESH = 0.25  # seconds; reading a metric makes the loop wait for it
 
-    def __init__(self, console: Console):
+    def __init__(self, console: "Console"):
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
         self._lines = Lines(console)
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
-            TextColumn("{task.fields[told]}"),
+            TextColumn("{task.fields[shown]}"),
             TimeRemainingColumn(),
             console=console,
             transient=True,
         )
-        self._task = self._bar.add_task("", told="compiling …")
+        self._task = self._bar.add_task("", shown="compiling …")
         self._epochs, self._steps_per_epoch, self._batch_size = 0, 1, 0
         self._shown, self._made, self._rate = time.monotonic(), 0, 0.0
 
@@ -94,19 +116,19 @@ class Live(AbstractProgress):
         self._bar.update(self._task, total=epochs * steps_per_epoch)
         self._bar.start()
 
-    def step(self, epoch: int, step: int, report: Report) -> None:
+    def step(self, epoch: int, step: int, metrics: "StepMetrics") -> None:
         self._made += 1
         elapsed = time.monotonic() - self._shown
         if elapsed < self._REFRESH:
             return
         rate = self._made * self._batch_size / elapsed
         self._shown, self._made = time.monotonic(), 0
-        told = {"loss": float(report.loss)} | {name: float(value) for name, value in report.metrics.items()}
+        shown = {"loss": float(metrics.loss[-1])} | {name: float(value[-1]) for name, value in metrics.metrics.items()}
         self._bar.update(
             self._task,
             completed=epoch * self._steps_per_epoch + step,
             description=f"epoch {epoch + 1}/{self._epochs}  step {step}/{self._steps_per_epoch}",
-            told=f"{_describe(told)}  {rate:,.0f} samples/s",
+            shown=f"{_describe(shown)}  {rate:,.0f} samples/s",
         )
 
     def epoch(self, row: dict[str, Any]) -> None:
@@ -120,13 +142,19 @@ class Live(AbstractProgress):
 
 
 def make_progress() -> AbstractProgress:
-    """A live display if standard error is a terminal, else lines."""
+    """Choose how to report progress on standard error.
+
+    Returns:
+        A live display if standard error is a terminal, else one line per epoch.
+    """
+    from rich.console import Console
+
     console = Console(stderr=True)
     return Live(console) if console.is_terminal else Lines(console)
 
 
 def _describe(row: dict[str, Any]) -> str:
-    """The metrics that people watch, with what validation says of them."""
+    """The metrics to watch, with their validation values."""
     shown = []
     for name in ("loss", "accuracy", "nfe"):
         if (value := row.get(name)) is None:

@@ -1,173 +1,384 @@
-"""A run and its folder: settings, metrics, checkpoints, model."""
+"""A run and its folder: config, metrics, checkpoints, model, figures."""
 
 import hashlib
 import itertools
 import json
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
 
-from charax._version import __version__
 from charax.nn import count_parameters
-from charax.tasks.classification._config import ClassificationConfig
-from charax.tasks.density._config import DensityConfig
-from charax.tasks.forecast._config import ForecastConfig
-from charax.tasks.pde._config import PDEConfig
-from charax.train._checkpoints import write_json, write_whole
-from charax.train._config import from_json, to_json
+from charax.train._checkpoints import write_atomically
+from charax.train._config import AbstractConfig, Splits, TaskData
 from charax.train._devices import Devices
 from charax.train._evaluation import make_evaluation
-from charax.train._export import Trained, load_model, save_model
+from charax.train._export import CONFIG, TrainedModel, load_config, load_model, read_json, save_config, save_model
+from charax.train._json import describe_differences
 from charax.train._loop import fit
 from charax.train._parameters import flatten_model
-from charax.train._progress import AbstractProgress
-from charax.train._task import Predictions, Problem, Samples, Settings
+from charax.train._progress import AbstractProgress, Silent
+from charax.train._task import AbstractTask, GeneratedSamples, Predictions
 
-KINDS: dict[str, type[Settings]] = {
-    "classify": ClassificationConfig,
-    "density": DensityConfig,
-    "pde": PDEConfig,
-    "forecast": ForecastConfig,
-}
-"""What can be trained, by the word after `charax train`."""
+METRICS = "metrics.jsonl"
 
 
-class Run(NamedTuple):
+@dataclass
+class Run:
     """A finished run."""
 
     folder: Path
-    settings: Settings
-    trained: Trained
+    """The folder of the run."""
+    config: AbstractConfig
+    """The config that it was trained with."""
+    trained: TrainedModel
+    """The task, and the model with the best weights."""
     history: list[dict[str, Any]]
-    """A row of metrics per epoch, and last the one of the test part."""
+    """One row of metrics per epoch, and a last one with those of the test split."""
+    loaded: TaskData | None = None
+    """The data, if they are in memory already."""
+
+    @property
+    def splits(self) -> Splits:
+        """The data of the run, which are loaded on first use."""
+        if self.loaded is None:
+            self.loaded = self.config.load_data()
+        return self.loaded.splits
+
+    @property
+    def epochs(self) -> list[dict[str, Any]]:
+        """The rows of the epochs."""
+        return self.history[:-1]
 
     def summary(self) -> dict[str, Any]:
-        """What `charax train … --json` prints."""
-        *epochs, test = self.history
-        best = next((row for row in epochs if row["epoch"] == test["best_epoch"]), epochs[0])
+        """Summarize the run.
+
+        Returns:
+            What `charax train … --json` prints.
+        """
+        test = self.history[-1]
+        best = next((row for row in self.epochs if row["epoch"] == test["best_epoch"]), self.epochs[0])
         return {
             "run": str(self.folder),
-            **self.trained.task.summarise(best, test),
+            **self.trained.task.summary(best, test),
             "nfe": test.get("test_nfe"),
             "parameters": count_parameters(self.trained.model),
             "seconds": round(test["seconds"], 2),
         }
 
+    def evaluate(self, split: str = "test") -> dict[str, float]:
+        """Evaluate the model on a split of its data.
 
-def train(settings: Settings, folder: Path, *, progress: AbstractProgress | None = None) -> Run:
+        Args:
+            split: train, validation or test.
+
+        Returns:
+            The metrics by name.
+
+        Raises:
+            ValueError: If there is no such split.
+        """
+        if split not in Splits._fields:
+            raise ValueError(f"unknown split {split!r}; choose from {', '.join(Splits._fields)}")
+        devices = Devices()
+        params, unflatten = flatten_model(self.trained.model)
+        size = -(-self.config.loop.batch_size // devices.count) * devices.count
+        evaluation = make_evaluation(self.trained.task, unflatten, size, devices)
+        return evaluation(devices.replicate(params), getattr(self.splits, split))
+
+    def plot(self) -> list[Path]:
+        """Plot the learning curves and the trained model into the folder `plots` of the run.
+
+        Returns:
+            The files.
+        """
+        from charax.plotting import plot_learning_curves
+
+        folder = self.folder / "plots"
+        folder.mkdir(exist_ok=True)
+        curves = plot_learning_curves(self.history, folder / "training.png")
+        task, model = self.trained
+        return [curves, *task.plot(model, self.splits, folder, data=self.config.data)]
+
+
+def train(config: AbstractConfig, folder: Path | str, *, progress: AbstractProgress | None = None) -> Run:
     """Train in a new folder.
+
+    Args:
+        config: The config of a task.
+        folder: A folder that does not exist yet, or is empty.
+        progress: Where to report; nowhere if left out.
+
+    Returns:
+        The finished run.
+
+    Raises:
+        ValueError: If the folder is in use, or the config or the data cannot be used. Nothing is written then.
 
     ```python
     import tempfile
     from pathlib import Path
-    from charax.tasks.classification import ClassificationConfig
-    from charax.train import LoopConfig, train
+    import charax
+    from charax.train import train
 
     with tempfile.TemporaryDirectory() as folder:
-        settings = ClassificationConfig(method="node", width=4, loop=LoopConfig(epochs=1))
-        run = train(settings, Path(folder) / "run")
+        config = charax.ClassificationConfig(method="node", width=4, loop=charax.LoopConfig(epochs=1))
+        run = train(config, Path(folder) / "run")
     assert run.summary()["accuracy"] <= 1
     ```
     """
+    folder = Path(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ValueError(f"{folder} exists and is not empty: give another name, or go on with: charax resume {folder}")
-    settings = settings.located()
-    problem = settings.prepare()  # before anything is written, for this is where bad settings and data show
+        raise ValueError(f"{folder} exists and is not empty: give another name, or resume it: charax resume {folder}")
+    config = config.resolve_paths()
+    data = config.load_data()  # before anything is written: this is where bad settings and data show
+    config.build_task(data.spec)
     folder.mkdir(parents=True, exist_ok=True)
-    kind = next(name for name, kind in KINDS.items() if isinstance(settings, kind))
-    head = {"charax": __version__, "train": kind, "data_digest": _digest(problem)}
-    write_json(folder / "config.json", {**head, **to_json(settings)})
-    return _finish(folder, settings, problem, progress)
+    save_config(folder, config, data_digest=_digest(data.splits))
+    return _finish(folder, config, data, progress)
 
 
 def resume(folder: Path | str, *, progress: AbstractProgress | None = None) -> Run:
-    """Go on with a run that was interrupted, from its newest whole checkpoint; a finished one is only loaded."""
+    """Resume an interrupted run from its newest intact checkpoint. A finished run is loaded.
+
+    Args:
+        folder: The folder of the run.
+        progress: Where to report; nowhere if left out.
+
+    Returns:
+        The finished run.
+
+    Raises:
+        ValueError: If the folder is not a run, or its data have changed since it was started.
+    """
     folder = Path(folder)
-    settings = load_config(folder)
+    config = load_config(folder)
     if is_finished(folder):
         return load_run(folder)
-    problem = settings.prepare()
-    before = json.loads((folder / "config.json").read_text()).get("data_digest")
-    if before is not None and before != _digest(problem):
-        raise ValueError(f"the data of {folder} changed since the run began: restore them, or train a new run")
-    return _finish(folder, settings, problem, progress)
+    data = config.load_data()
+    stored = read_json(folder / CONFIG, missing="").get("data_digest")
+    if stored is not None and stored != _digest(data.splits):
+        raise ValueError(f"the data of {folder} have changed since the run started: restore them, or train a new run")
+    return _finish(folder, config, data, progress)
 
 
-def _digest(problem: Problem) -> str:
-    """A short text that tells data from other data."""
-    digest = hashlib.blake2b(digest_size=16)
-    for leaf in jax.tree.leaves((problem.train, problem.validation, problem.test)):
-        digest.update(np.ascontiguousarray(leaf).data)
-    return digest.hexdigest()
+def train_or_load(config: AbstractConfig, folder: Path | str, *, progress: AbstractProgress | None = None) -> Run:
+    """Train in a folder, resume the run that is there, or load it if it is finished.
+
+    Args:
+        config: The config of a task.
+        folder: The folder of the run.
+        progress: Where to report; nowhere if left out.
+
+    Returns:
+        The finished run.
+
+    Raises:
+        ValueError: If the folder has a run with another config; the message names the settings that differ.
+    """
+    folder = Path(folder)
+    if not (folder / CONFIG).exists():
+        return train(config, folder, progress=progress)
+    differences = describe_differences(load_config(folder), config.resolve_paths())
+    if differences:
+        raise ValueError(
+            f"{folder} has a run with other settings: {', '.join(differences)}. "
+            "Give another --output, or delete that folder"
+        )
+    return resume(folder, progress=progress)
 
 
-def _finish(folder: Path, settings: Settings, problem: Problem, progress: AbstractProgress | None) -> Run:
-    fitted = fit(problem, settings.loop, settings.optimizer, folder=folder, progress=progress)
-    save_model(folder, problem.task, fitted.model)
-    # The row of the test part says that the run is finished, so it comes last.
-    write_whole(folder / "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in fitted.history))
-    return Run(folder, settings, Trained(problem.task, fitted.model), fitted.history)
+def train_seeds(
+    config: AbstractConfig,
+    folder: Path,
+    *,
+    seeds: int,
+    label: str | None = None,
+    progress: AbstractProgress | None = None,
+) -> list[Run]:
+    """Train the same config with the seeds 0, 1, …; runs that are in the folder already are not repeated.
+
+    Args:
+        config: The config of a task.
+        folder: The folder of the runs' folders.
+        seeds: Number of seeds.
+        label: Name of the runs, instead of the config's.
+        progress: Where to report; nowhere if left out.
+
+    Returns:
+        The runs, by seed.
+
+    Raises:
+        ValueError: If there are no seeds, or the folder has a run with another config.
+    """
+    if seeds < 1:
+        raise ValueError(f"seeds must be at least 1, got {seeds}")
+    progress, label = progress or Silent(), label or config.label
+    runs: list[Run] = []
+    for seed in range(seeds):
+        progress.say(f"{label}, seed {seed}")
+        seeded = replace(config, loop=replace(config.loop, seed=seed))  # pyright: ignore[reportArgumentType]
+        runs.append(train_or_load(seeded, folder / f"{label}-seed{seed}", progress=progress))
+    return runs
 
 
-def load_config(folder: Path | str) -> Settings:
-    """The settings of a run, finished or not."""
-    path = Path(folder) / "config.json"
-    if not path.exists():
-        raise ValueError(f"{path} does not exist: {folder} is no run, or one that had not begun; train it again")
-    try:
-        stored = json.loads(path.read_text())
-        kind = stored.pop("train")
-        stored.pop("charax")
-        stored.pop("data_digest", None)
-        return from_json(KINDS[kind], stored, path)
-    except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
-        raise ValueError(f"{path} is not a run's configuration that this version can read: {error!r}") from error
+def mean_and_sd(values: Sequence[float]) -> tuple[float, float | None]:
+    """Average a metric over seeds.
 
+    Args:
+        values: One value per seed.
 
-def is_finished(folder: Path) -> bool:
-    """Whether a run got as far as its test."""
-    metrics = folder / "metrics.jsonl"
-    lines = metrics.read_text().splitlines() if metrics.exists() else []
-    return bool(lines) and '"best_epoch"' in lines[-1] and lines[-1].endswith("}")
+    Returns:
+        The mean and the sample standard deviation, which is None for a single value.
+    """
+    return statistics.mean(values), statistics.stdev(values) if len(values) > 1 else None
 
 
 def load_run(folder: Path | str) -> Run:
-    """A finished run: settings, model and metrics. Its data are not needed."""
+    """Load a finished run: config, model and metrics. Its data are loaded only when they are asked for.
+
+    Args:
+        folder: The folder of the run.
+
+    Returns:
+        The run.
+
+    Raises:
+        ValueError: If it is not finished, or cannot be read.
+    """
     folder = Path(folder)
-    settings, trained = load_config(folder), load_model(folder)
+    config = load_config(folder)
     if not is_finished(folder):
-        raise ValueError(f"{folder} is not finished; go on with: charax resume {folder}")
-    history = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    return Run(folder, settings, trained, history)
+        raise ValueError(f"{folder} is not finished; resume it: charax resume {folder}")
+    return Run(folder, config, load_model(folder), _read_history(folder))
+
+
+def is_finished(folder: Path) -> bool:
+    """Whether a run got as far as its test metrics.
+
+    Args:
+        folder: The folder of the run.
+
+    Returns:
+        True if the last line of its metrics is that of the test split.
+    """
+    metrics = folder / METRICS
+    lines = metrics.read_text(errors="replace").splitlines() if metrics.is_file() else []
+    return bool(lines) and '"best_epoch"' in lines[-1] and lines[-1].endswith("}")
 
 
 def evaluate(folder: Path | str, split: str = "test") -> dict[str, float]:
-    """The metrics of a trained model on the train, validation or test part of its data."""
-    settings, (task, model) = load_config(folder), load_model(folder)
-    problem = settings.prepare()
-    if split not in ("train", "validation", "test"):
-        raise ValueError(f"unknown split {split!r}; choose from train, validation, test")
-    devices = Devices()
-    params, rebuild = flatten_model(model)
-    size = -(-settings.loop.batch_size // devices.number) * devices.number
-    return make_evaluation(task, rebuild, size, devices)(devices.copy(params), getattr(problem, split))
+    """Evaluate a trained model on a split of its data.
+
+    Args:
+        folder: The folder of the run.
+        split: train, validation or test.
+
+    Returns:
+        The metrics by name.
+
+    Raises:
+        ValueError: If there is no such split, or the run cannot be read.
+    """
+    return load_run(folder).evaluate(split)
+
+
+def predict(
+    folder: Path | str, inputs: Path | str, *, strict: bool = False, class_name: str | None = None
+) -> Predictions:
+    """Predict for new inputs with the model of a run.
+
+    Args:
+        folder: The folder of the run.
+        inputs: A file or folder of inputs.
+        strict: Raise if one of the rows has no answer, instead of marking it.
+        class_name: The class to condition on, if the model is conditional.
+
+    Returns:
+        A table with one row per input.
+
+    Raises:
+        ValueError: If the inputs cannot be used.
+        RuntimeError: With `strict`, if a row has no answer.
+    """
+    task, model = load_model(folder)
+    _check_class(task, class_name)
+    return task.predict(model, Path(inputs), strict=strict, class_name=class_name)
+
+
+def sample(
+    folder: Path | str, n: int, *, seed: int = 0, temperature: float = 1.0, class_name: str | None = None
+) -> GeneratedSamples:
+    """Draw samples from the density of a run.
+
+    Args:
+        folder: The folder of the run.
+        n: Number of samples.
+        seed: Seed of the samples.
+        temperature: Multiplies the standard deviation of the base distribution.
+        class_name: The class to sample from, if the density is conditional; all of them in turn if left out.
+
+    Returns:
+        The samples, in the units of the data.
+
+    Raises:
+        ValueError: If the model is not a density, or does not know the class.
+    """
+    task, model = load_model(folder)
+    _check_class(task, class_name)
+    return task.sample(model, n, seed=seed, temperature=temperature, class_name=class_name)
+
+
+def _check_class(task: AbstractTask, class_name: str | None) -> None:
+    known = task.conditional_classes
+    if class_name is None or class_name in known:
+        return
+    if not known:
+        raise ValueError("this model is not conditional: leave --class out, or train with --conditional")
+    raise ValueError(f"the model does not know the class {class_name!r}; choose from {', '.join(known)}")
 
 
 def name_run(output: Path, label: str) -> str:
-    """A name that no run in a folder has yet: the label, then the label with a number."""
+    """Find a name that no run in a folder has yet.
+
+    Args:
+        output: The folder of the runs.
+        label: The name to start from.
+
+    Returns:
+        The label, or the label with a number.
+    """
     names = (label if i == 1 else f"{label}-{i}" for i in itertools.count(1))
     return next(name for name in names if not (output / name).exists())
 
 
-def predict(folder: Path | str, inputs: Path | str) -> Predictions:
-    """What the model of a run says about the inputs in a file or folder."""
-    task, model = load_model(folder)
-    return task.predict(model, Path(inputs))
+def _finish(folder: Path, config: AbstractConfig, data: TaskData, progress: AbstractProgress | None) -> Run:
+    task = config.build_task(data.spec)
+    fitted = fit(task, data.splits, config.loop, config.optimizer, folder=folder, progress=progress)
+    save_model(folder, data.spec, fitted.model)
+    # The row of the test split marks the run as finished, so it is written last.
+    write_atomically(folder / METRICS, "".join(json.dumps(row) + "\n" for row in fitted.history))
+    return Run(folder, config, TrainedModel(task, fitted.model), fitted.history, data)
 
 
-def sample(folder: Path | str, n: int, *, seed: int = 0, temperature: float = 1.0) -> Samples:
-    """New samples from the density of a run, in the units of its data."""
-    task, model = load_model(folder)
-    return task.sample(model, n, seed=seed, temperature=temperature)
+def _read_history(folder: Path) -> list[dict[str, Any]]:
+    path = folder / METRICS
+    try:
+        history = [json.loads(line) for line in path.read_text().splitlines()]
+    except (OSError, ValueError, RecursionError) as error:
+        raise ValueError(f"{path} cannot be read: {error}") from None
+    if len(history) < 2 or not all(isinstance(row, dict) for row in history):
+        raise ValueError(f"{path} must hold one JSON object per epoch and one for the test split")
+    return history
+
+
+def _digest(splits: Splits) -> str:
+    """A short text that tells data from other data."""
+    digest = hashlib.blake2b(digest_size=16)
+    for leaf in jax.tree.leaves(splits):
+        digest.update(np.ascontiguousarray(leaf).data)
+    return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""One step of training: gradient, clipping, AdamW, moving average, and what happens when something is not finite."""
+"""One step of training: gradient, clipping, AdamW, moving average; and a scan over the steps of an epoch."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -7,31 +7,32 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
+from jax import lax
 from jaxtyping import Array, Float, Int, PyTree, UInt32
 
 from charax.train._config import OptimizerConfig
-from charax.train._parameters import Rebuild, flatten_model
+from charax.train._parameters import Unflatten, flatten_model
 from charax.train._task import Batch, Objective
 
-GIVE_UP_AFTER = 10
-"""Skipped steps in a row after which a run stops."""
+MAX_SKIPPED_STEPS = 10
+"""Training has diverged when this many steps in a row were skipped."""
 
 
-class State(eqx.Module):
+class TrainState(eqx.Module):
     """Everything that changes from step to step, and so everything that a checkpoint must hold."""
 
     params: Float[Array, "parameters"]
     optimizer: PyTree
     average: Float[Array, "parameters"] | None
-    """The moving average of the parameters."""
+    """Exponential moving average of the parameters."""
     key: UInt32[Array, "words"]
     """The random state; step i draws from this and i."""
     step: Int[Array, ""]
     skipped: Int[Array, ""]
     streak: Int[Array, ""]
-    """Skipped steps in a row up to now."""
+    """Steps in a row that were skipped."""
     sums: dict[str, Float[Array, ""]]
-    """Metrics of this epoch, added up over the `counted` steps that were not skipped."""
+    """Metrics of this epoch, summed over the `counted` steps that were not skipped."""
     counted: Int[Array, ""]
 
     @property
@@ -39,15 +40,20 @@ class State(eqx.Module):
         """The parameters to evaluate."""
         return self.params if self.average is None else self.average
 
-    def start_epoch(self) -> "State":
-        """Forget the metrics of the epoch before."""
+    @property
+    def has_diverged(self) -> Array:
+        """Whether too many steps in a row were skipped: the one rule for the loop and for the estimators."""
+        return self.streak >= MAX_SKIPPED_STEPS
+
+    def start_epoch(self) -> "TrainState":
+        """Reset the metrics of the epoch."""
         zero = lambda leaf: jnp.zeros_like(leaf)
         return eqx.tree_at(
             lambda state: (state.sums, state.counted), self, (jax.tree.map(zero, self.sums), zero(self.counted))
         )
 
-    def skip(self) -> "State":
-        """As after a step that changed nothing."""
+    def skip(self) -> "TrainState":
+        """The state after a step that changed nothing."""
         return eqx.tree_at(
             lambda state: (state.step, state.skipped, state.streak),
             self,
@@ -55,18 +61,22 @@ class State(eqx.Module):
         )
 
 
-class Report(NamedTuple):
-    """What is told about one step. It is not needed to go on."""
+class StepMetrics(NamedTuple):
+    """What is reported about one step."""
 
-    loss: Float[Array, ""]
-    metrics: dict[str, Float[Array, ""]]
-    streak: Int[Array, ""]
+    loss: Float[Array, "*steps"]
+    metrics: dict[str, Float[Array, "*steps"]]
+    streak: Int[Array, "*steps"]
 
 
-def make_optimizer(settings: OptimizerConfig, *, epochs: int, steps_per_epoch: int) -> optax.GradientTransformation:
-    """AdamW behind clipping by the global norm, with the chosen schedule."""
-    rate, steps = settings.learning_rate, epochs * steps_per_epoch
-    match settings.schedule:
+Epoch = Callable[[TrainState, Batch, Int[Array, "steps batch"]], tuple[TrainState, StepMetrics]]
+"""A function of the state, the data, and the rows of each step."""
+
+
+def make_optimizer(config: OptimizerConfig, *, epochs: int, steps_per_epoch: int) -> optax.GradientTransformation:
+    """AdamW after clipping by the global norm, with the chosen schedule."""
+    rate, steps = config.learning_rate, epochs * steps_per_epoch
+    match config.schedule:
         case "paper":
             schedule = optax.exponential_decay(rate, 5 * steps_per_epoch, 0.9, staircase=True)
         case "cosine":
@@ -77,28 +87,35 @@ def make_optimizer(settings: OptimizerConfig, *, epochs: int, steps_per_epoch: i
             schedule = rate
         case unknown:
             raise ValueError(f"unknown schedule {unknown!r}; choose from cosine, paper, warmup, constant")
-    return optax.chain(
-        optax.clip_by_global_norm(settings.clip), optax.adamw(schedule, weight_decay=settings.weight_decay)
-    )
+    return optax.chain(optax.clip_by_global_norm(config.clip), optax.adamw(schedule, weight_decay=config.weight_decay))
 
 
-def make_step(
-    task: Objective, rebuild: Rebuild, optimizer: optax.GradientTransformation, ema: float | None
-) -> Callable[[State, Batch], tuple[State, Report]]:
-    """The step as a function for `jit`; `rebuild` makes the model from its parameters."""
+def make_epoch(
+    objective: Objective, unflatten: Unflatten, optimizer: optax.GradientTransformation, ema: float | None
+) -> Epoch:
+    """The one function that trains, for `jit`: the loop calls it for a step at a time, the estimators `vmap` it."""
+    step = _make_step(objective, unflatten, optimizer, ema)
 
-    def step(state: State, batch: Batch) -> tuple[State, Report]:
+    def epoch(state: TrainState, data: Batch, order: Int[Array, "steps batch"]) -> tuple[TrainState, StepMetrics]:
+        take = lambda rows: jax.tree.map(lambda leaf: jnp.take(leaf, rows, axis=0, mode="clip"), data)
+        if order.shape[0] == 1:  # without a loop, in which some operations are slower
+            state, metrics = step(state, take(order[0]))
+            return state, jax.tree.map(lambda leaf: leaf[None], metrics)
+        return lax.scan(lambda state, rows: step(state, take(rows)), state, order)
+
+    return epoch
+
+
+def _make_step(
+    objective: Objective, unflatten: Unflatten, optimizer: optax.GradientTransformation, ema: float | None
+) -> Callable[[TrainState, Batch], tuple[TrainState, StepMetrics]]:
+    def step(state: TrainState, batch: Batch) -> tuple[TrainState, StepMetrics]:
         key = jax.random.fold_in(jax.random.wrap_key_data(state.key), state.step)
-        loss_of = lambda params: task.loss(rebuild(params), batch, key)
+        loss_of = lambda params: objective.loss(unflatten(params), batch, key)
         (loss, metrics), gradient = jax.value_and_grad(loss_of, has_aux=True)(state.params)
         # The loop reads the streak late, so that no step waits for it: what runs meanwhile must change nothing.
-        good = (
-            jnp.isfinite(loss)
-            & jnp.isfinite(gradient).all()
-            & (metrics["failed"] == 0)
-            & (state.streak < GIVE_UP_AFTER)
-        )
-        updates, optimiser_state = optimizer.update(gradient, state.optimizer, state.params)
+        good = jnp.isfinite(loss) & jnp.isfinite(gradient).all() & (metrics["failed"] == 0) & ~state.has_diverged
+        updates, optimizer_state = optimizer.update(gradient, state.optimizer, state.params)
         params = state.params + jnp.asarray(updates)
         average = state.average
         if ema is not None and state.average is not None:
@@ -106,34 +123,34 @@ def make_step(
             decay = jnp.minimum(ema, (1 + state.step) / (10 + state.step))
             average = decay * state.average + (1 - decay) * params
         keep = lambda new, old: jax.tree.map(lambda a, b: jnp.where(good, a, b), new, old)
-        told = {"loss": loss, **metrics}
+        reported = {"loss": loss, **metrics}
         streak = jnp.where(good, 0, state.streak + 1)
-        new = State(
+        new = TrainState(
             params=keep(params, state.params),
-            optimizer=keep(optimiser_state, state.optimizer),
+            optimizer=keep(optimizer_state, state.optimizer),
             average=keep(average, state.average),
             key=state.key,
             step=state.step + 1,
             skipped=state.skipped + ~good,
             streak=streak,
-            sums=keep({name: state.sums[name] + value for name, value in told.items()}, state.sums),
+            sums=keep({name: state.sums[name] + value for name, value in reported.items()}, state.sums),
             counted=state.counted + good,
         )
-        return new, Report(loss, metrics, streak)
+        return new, StepMetrics(loss, metrics, streak)
 
     return step
 
 
 def initial_state(
-    task: Objective, batch: Batch, optimizer: optax.GradientTransformation, *, seed: int, ema: float | None
-) -> tuple[State, Rebuild]:
+    objective: Objective, batch: Batch, optimizer: optax.GradientTransformation, *, seed: int, ema: float | None
+) -> tuple[TrainState, Unflatten]:
     """The state before the first step, and the model as a function of its parameters."""
     model_key, step_key = jax.random.split(jax.random.key(seed))
-    params, rebuild = flatten_model(task.build(model_key))
-    loss_of = lambda params, batch, key: task.loss(rebuild(params), batch, key)
+    params, unflatten = flatten_model(objective.build(model_key))
+    loss_of = lambda params, batch, key: objective.loss(unflatten(params), batch, key)
     _, metrics = jax.eval_shape(loss_of, params, batch, step_key)
     number = lambda: jnp.zeros((), int)
-    state = State(
+    state = TrainState(
         params=params,
         optimizer=optimizer.init(params),
         average=None if ema is None else params,
@@ -144,5 +161,5 @@ def initial_state(
         sums={name: jnp.zeros(()) for name in ("loss", *metrics)},
         counted=number(),
     )
-    # Buffers that two parts of the state share could not be given away to the next step.
-    return jax.tree.map(lambda leaf: jnp.array(leaf, copy=True), state), rebuild
+    # Buffers that two parts of the state share could not be donated to the next step.
+    return jax.tree.map(lambda leaf: jnp.array(leaf, copy=True), state), unflatten

@@ -1,4 +1,4 @@
-"""Ways in which a run ends early."""
+"""How a run ends early: signals and divergence."""
 
 import contextlib
 import signal
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal asked the run to stop, and it was saved."""
+    """A signal stopped the run after its state was saved."""
 
     def __init__(self, message: str, number: int):
         super().__init__(message)
@@ -19,14 +19,14 @@ class Diverged(RuntimeError):
 
 
 class StopRequest:
-    """The signal that was received, if one was."""
+    """The signal that was received, if any."""
 
     number: int | None = None
 
 
 @contextlib.contextmanager
 def listen() -> Iterator[StopRequest]:
-    """Note Ctrl-C and SIGTERM instead of dying of them; the second one is obeyed at once."""
+    """Record Ctrl-C and SIGTERM instead of stopping at once; a second signal stops at once."""
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield request  # only the main thread may listen to signals

@@ -1,32 +1,41 @@
-"""What the training loop asks of a task."""
+"""What the training engine asks of a task."""
 
 import csv
 from abc import abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array, Float, Float32, PRNGKeyArray, PyTree
+from jaxtyping import Array, Bool, Float, Float32, Int, PRNGKeyArray, PyTree
 
 from charax.solve import Solver
-from charax.train._config import LoopConfig, OptimizerConfig
+from charax.train._config import Splits
 
 Batch = PyTree
 """Arrays with the samples in their first axis."""
 
 
 class Predictions(NamedTuple):
-    """What a model says about new inputs: a table."""
+    """Predictions for new inputs, as a table of text."""
 
     columns: list[str]
+    """Names of the columns."""
     rows: list[list[str]]
+    """One row per input."""
     shown: int = 8
-    """How many of the columns, from the first, are worth a place on a terminal."""
+    """How many of the first columns fit on a terminal."""
+    failed: int = 0
+    """Rows without an answer; their column `status` says why."""
 
     def write(self, path: Path) -> None:
-        """Write a CSV file with a header; a file that was there stays until the new one is whole."""
+        """Write a CSV file with a header. An existing file is replaced only when the new one is complete.
+
+        Args:
+            path: The file.
+        """
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_name(path.name + ".part")
         with part.open("w", newline="") as file:
@@ -36,125 +45,253 @@ class Predictions(NamedTuple):
         part.replace(path)
 
 
-class Samples(NamedTuple):
-    """New data, in the units of that from which a model learned."""
+class GeneratedSamples(NamedTuple):
+    """Samples from a learned density, in the units of the data."""
 
     values: Float32[np.ndarray, "n *shape"]
-    white: float | None
+    """The samples."""
+    max_value: float | None
     """The value of a fully bright pixel, if they are images."""
+    classes: list[str] | None = None
+    """The class of each sample, if the density is conditional."""
 
 
 @runtime_checkable
 class Objective(Protocol):
-    """What a step of training asks: a model, and its loss. Every task is one."""
+    """What a step of training needs: a model and its loss. Every task is an objective."""
 
     def build(self, key: PRNGKeyArray) -> eqx.Module:
-        """A new model."""
+        """Initialize a model.
+
+        Args:
+            key: Random key of the initial weights.
+
+        Returns:
+            The model.
+        """
         ...
 
     def loss(
         self, model: eqx.Module, batch: Batch, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
-        """The loss of a training batch, and what to report with it: `failed` (1 if a solve failed, else 0) and more."""
+        """Compute the loss of a mini-batch.
+
+        Args:
+            model: The model.
+            batch: The mini-batch.
+            key: Random key of this step.
+
+        Returns:
+            The loss, and metrics to report with it, among them `failed`: 1 if a solve failed, else 0.
+        """
         ...
 
 
 class AbstractTask(eqx.Module):
-    """A kind of learning: classification, flows, PDEs and series differ in nothing else that the loop can see.
+    """A kind of learning. Classification, densities, PDEs and series differ in nothing else that the engine can see.
 
-    A task has no parameters. It is everything about a trained model that is not learned, so it is also
-    what is stored beside the weights: `from_json(to_json())` is the same task.
+    A task has no parameters. It is everything about a trained model that is not learned, and is built from the run's
+    config and the description of its data (`AbstractConfig.build_task`).
     """
 
     solver: eqx.AbstractVar[Solver]
 
     @property
     @abstractmethod
-    def name(self) -> str:
-        """What the task is called in files."""
-
-    @property
-    @abstractmethod
-    def chosen_by(self) -> str:
-        """The validation metric that chooses the best weights."""
+    def monitor(self) -> str:
+        """The validation metric that selects the best weights."""
 
     @property
     @abstractmethod
     def higher_is_better(self) -> bool:
-        """Whether more of that metric is better."""
+        """Whether larger values of that metric are better."""
 
     @abstractmethod
     def build(self, key: PRNGKeyArray) -> eqx.Module:
-        """A new model."""
+        """Initialize a model.
+
+        Args:
+            key: Random key of the initial weights.
+
+        Returns:
+            The model.
+        """
 
     @abstractmethod
     def loss(
         self, model: eqx.Module, batch: Batch, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
-        """The loss of a training batch, and what to report with it: `failed` (1 if a solve failed, else 0) and more."""
+        """Compute the loss of a mini-batch.
+
+        Args:
+            model: The model.
+            batch: The mini-batch.
+            key: Random key of this step.
+
+        Returns:
+            The loss, and metrics to report with it, among them `failed`: 1 if a solve failed, else 0.
+        """
 
     @abstractmethod
-    def measure(self, model: eqx.Module, batch: Batch) -> dict[str, Float[Array, "batch"]]:
-        """Metrics of every sample, `loss` among them; the loop takes their mean over a whole split."""
+    def metrics(self, model: eqx.Module, batch: Batch) -> dict[str, Float[Array, "batch"]]:
+        """Compute the metrics of every sample; the engine averages them over a whole split.
+
+        Args:
+            model: The model.
+            batch: Some samples.
+
+        Returns:
+            The metrics by name, `loss` among them.
+        """
 
     @abstractmethod
-    def summarise(self, best: dict[str, Any], test: dict[str, Any]) -> dict[str, Any]:
-        """What to tell of a run first, from its best epoch's metrics and those of the test part."""
+    def summary(self, best: dict[str, Any], test: dict[str, Any]) -> dict[str, Any]:
+        """Select the metrics that a run is summarized by.
 
-    def predict(self, model: eqx.Module, inputs: Path) -> Predictions:
-        """What the model says about the inputs in a file or folder."""
-        raise ValueError(f"a model of kind {self.name} has nothing to predict for {inputs}")
+        Args:
+            best: The row of the best epoch.
+            test: The row of the test split.
 
-    def sample(self, model: eqx.Module, n: int, *, seed: int = 0, temperature: float = 1.0) -> Samples:
-        """New samples from what the model learned."""
-        raise ValueError(f"a model of kind {self.name} is no density, so nothing can be sampled from it")
-
-    @abstractmethod
-    def to_json(self) -> dict[str, Any]:
-        """Everything that is needed to build the model again, as plain JSON."""
-
-    @classmethod
-    @abstractmethod
-    def from_json(cls, stored: dict[str, Any]) -> "AbstractTask":
-        """The inverse of `to_json`."""
-
-
-class Problem(NamedTuple):
-    """A task and its data. `test` is not looked at before the end."""
-
-    task: AbstractTask
-    train: Batch
-    validation: Batch
-    test: Batch
-
-
-@runtime_checkable
-class Settings(Protocol):
-    """Everything that can be set about a run of one kind: the flags of `charax train KIND`, and its `config.json`."""
+        Returns:
+            A few of them, by the names that `--json` prints.
+        """
 
     @property
-    def loop(self) -> LoopConfig: ...
+    def conditional_classes(self) -> tuple[str, ...]:
+        """The classes that the model is conditioned on; empty if it is not conditional."""
+        return ()
 
-    @property
-    def optimizer(self) -> OptimizerConfig: ...
+    def predict(
+        self, model: eqx.Module, inputs: Path, *, strict: bool = False, class_name: str | None = None
+    ) -> Predictions:
+        """Predict for the inputs in a file or folder.
 
-    @property
-    def label(self) -> str:
-        """A short name for a run with these settings."""
-        ...
+        Args:
+            model: The trained model.
+            inputs: The file or folder.
+            strict: Raise if one of the rows has no answer, instead of marking it.
+            class_name: The class to condition on, if the model is conditional.
 
-    def prepare(self) -> Problem:
-        """Load the data and say what is to be learned from it."""
-        ...
+        Returns:
+            A table with one row per input.
 
-    def located(self) -> "Settings":
-        """The same with paths that do not depend on the working folder."""
-        ...
+        Raises:
+            ValueError: If the inputs cannot be used, or this task has no predictions.
+            RuntimeError: With `strict`, if a row has no answer.
+        """
+        raise ValueError(f"a model of this task has no predictions, so {inputs} was not read")
+
+    def sample(
+        self, model: eqx.Module, n: int, *, seed: int = 0, temperature: float = 1.0, class_name: str | None = None
+    ) -> GeneratedSamples:
+        """Draw samples from a learned density.
+
+        Args:
+            model: The trained model.
+            n: Number of samples.
+            seed: Seed of the samples.
+            temperature: Multiplies the standard deviation of the base distribution.
+            class_name: The class to sample from, if the density is conditional; all of them in turn if left out.
+
+        Returns:
+            The samples, in the units of the data.
+
+        Raises:
+            ValueError: If this model is not a density.
+        """
+        raise ValueError("this model is not a density, so nothing can be sampled from it")
+
+    def plot(self, model: eqx.Module, splits: Splits, folder: Path, *, data: str) -> list[Path]:
+        """Plot whatever there is to see of a trained model, besides its learning curves.
+
+        Args:
+            model: The trained model.
+            splits: The data of the run.
+            folder: Folder of the figures.
+            data: The name or path of the data, as the config has it.
+
+        Returns:
+            The files.
+        """
+        return []
+
+
+def mark_failures(
+    table: Predictions,
+    failed: Bool[np.ndarray, "rows"],
+    *,
+    inputs: int,
+    names: Sequence[str],
+    reason: str,
+    strict: bool,
+) -> Predictions:
+    """Leave the answers of failed rows empty, and say why in a column `status`.
+
+    Args:
+        table: The answers of all rows.
+        failed: Which rows have no answer.
+        inputs: The first columns, which describe the input and are kept.
+        names: What an error calls each row.
+        reason: Why a row has no answer, and what to do.
+        strict: Raise instead.
+
+    Returns:
+        The table; without a column `status` if no row failed.
+
+    Raises:
+        RuntimeError: With `strict`, if a row failed.
+    """
+    count = int(failed.sum())
+    if not count:
+        return table
+    if strict:
+        raise RuntimeError(f"{names[int(np.argmax(failed))]}: {reason}")
+    rows = [
+        [*row[:inputs], *[""] * (len(row) - inputs), reason] if bad else [*row, "ok"]
+        for row, bad in zip(table.rows, failed, strict=True)
+    ]
+    return Predictions([*table.columns, "status"], rows, table.shown, count)
 
 
 def count_samples(split: Batch) -> int:
-    """The number of samples in a split."""
+    """Count the samples of a split.
+
+    Args:
+        split: Arrays with the samples in their first axis.
+
+    Returns:
+        The number of samples.
+
+    Raises:
+        ValueError: If the arrays disagree, or are empty.
+    """
     sizes = {np.shape(leaf)[0] for leaf in jax.tree.leaves(split)}
     if len(sizes) != 1 or 0 in sizes:
         raise ValueError(f"the arrays of a split must have the same number of samples, above 0, got {sorted(sizes)}")
     return sizes.pop()
+
+
+def padded_batches(count: int, batch_size: int) -> Int[np.ndarray, "batches batch_size"]:
+    """Split rows into mini-batches of one size, so that one compiled shape serves all.
+
+    Args:
+        count: Number of rows.
+        batch_size: Rows per mini-batch.
+
+    Returns:
+        Row indices per mini-batch; the last one is filled up with rows from the beginning.
+    """
+    return (np.arange(-(-count // batch_size) * batch_size) % count).reshape(-1, batch_size)
+
+
+def repeat_rows(count: int, at_least: int) -> np.ndarray:
+    """Repeat all rows of a small data set, so that an epoch has enough steps.
+
+    Args:
+        count: Number of rows.
+        at_least: Rows that an epoch needs.
+
+    Returns:
+        Row indices: all rows, as often as needed.
+    """
+    return np.tile(np.arange(count), -(-at_least // count))

@@ -1,50 +1,61 @@
-"""The paper's propositions, each checked in numbers."""
+"""The paper's propositions, each checked in numbers: one module per proposition."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, ClassVar
 
-from charax.paper.propositions import _characteristics, _homeomorphism, _intersecting, _log_density
-from charax.paper.propositions._characteristics import Characteristics
-from charax.paper.propositions._homeomorphism import Homeomorphisms
-from charax.paper.propositions._intersecting import Intersecting
-from charax.paper.propositions._log_density import LogDensity
+from charax.paper._experiment import AbstractExperiment
+from charax.paper._report import Column, Report
+from charax.train import AbstractProgress
 
+_CHECKED = {
+    "intersecting": ("construction_error", "c_node_error", "c_node_parameters", "node_error", "node_parameters"),
+    "homeomorphism": ("forward_error", "inverse_error"),
+    "characteristics": ("error",),
+    "log_density": ("error", "error_when_conditioned", "refusal"),
+}
+"""The propositions, and what is measured of each."""
 
-class Propositions(NamedTuple):
-    """All four results."""
+_RANDOM = ("intersecting", "log_density")
+"""Those that draw random numbers."""
 
-    intersecting: Intersecting
-    homeomorphism: Homeomorphisms
-    characteristics: Characteristics
-    log_density: LogDensity
-
-    def to_json(self) -> dict[str, dict[str, float | str]]:
-        """The errors, without the curves."""
-        return {
-            "intersecting": {
-                "construction_error": self.intersecting.construction_error,
-                "c_node_error": self.intersecting.c_node_error,
-                "c_node_parameters": self.intersecting.c_node_parameters,
-                "node_error": self.intersecting.node_error,
-                "node_parameters": self.intersecting.node_parameters,
-            },
-            "homeomorphism": {
-                "forward_error": self.homeomorphism.forward_error,
-                "inverse_error": self.homeomorphism.inverse_error,
-            },
-            "characteristics": {"error": self.characteristics.error},
-            "log_density": {
-                "error": self.log_density.error,
-                "error_when_conditioned": self.log_density.error_when_conditioned,
-                "refusal": self.log_density.refusal,
-            },
-        }
+_COLUMNS = (Column("proposition", "proposition"), Column("measured", "measured"), Column("value", "value", "s"))
 
 
-def run(*, seed: int = 0) -> Propositions:
-    """Check all propositions; takes half a minute, most of it to compile."""
-    return Propositions(
-        _intersecting.run(seed=seed), _homeomorphism.run(), _characteristics.run(), _log_density.run(seed=seed)
-    )
+@dataclass(frozen=True)
+class Propositions(AbstractExperiment):
+    """The paper's propositions in numbers, with a figure each."""
 
+    name: ClassVar[str] = "propositions"
 
-__all__ = ["Propositions", "run"]
+    seed: int = 0
+    """Seed of every random number."""
+
+    def run(self, folder: Path, progress: AbstractProgress) -> Report:
+        folder.mkdir(parents=True, exist_ok=True)  # before the work, so that a bad path is known at once
+        answer: dict[str, dict[str, Any]] = {}
+        figures = {}
+        for proposition, measured in _CHECKED.items():
+            progress.say(proposition.replace("_", " "))
+            module = import_module(f"{__name__}._{proposition}")
+            result = module.run(**({"seed": self.seed} if proposition in _RANDOM else {}))
+            answer[proposition] = {name: getattr(result, name) for name in measured}
+            figures[f"{proposition}.png"] = lambda path, module=module, result=result: module.plot(result, path)
+        return Report(
+            name=self.name,
+            title="The paper's propositions",
+            columns=_COLUMNS,
+            answer=answer,
+            figures=figures,
+            rows=[
+                {
+                    "proposition": proposition.replace("_", " "),
+                    "measured": name.replace("_", " "),
+                    "value": f"{value:,}" if isinstance(value, int) else f"{value:.1e}",
+                }
+                for proposition, values in answer.items()
+                for name, value in values.items()
+                if not isinstance(value, str)
+            ],
+        )

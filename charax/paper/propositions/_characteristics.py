@@ -7,6 +7,7 @@ characteristic field in (t, x) with velocity (1, x); because dt/ds = 1, a Jacobi
 the right-hand side gives du/ds = B u.
 """
 
+from pathlib import Path
 from typing import NamedTuple
 
 import jax
@@ -15,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from charax.fields import CharacteristicField, FunctionJacobian, FunctionVelocity
+from charax.plotting import EXACT, save_figure
 from charax.solve import Solver
 
 DECAY, TURN = -0.3, 2.0  # B = [[DECAY, −TURN], [TURN, DECAY]]
@@ -77,3 +79,21 @@ def run() -> Characteristics:
         t, x = solution.characteristic[..., 0], solution.characteristic[..., 1]
         error = float(jnp.max(jnp.abs(solution.trajectory - closed_form(x, t))))
     return Characteristics(t=np.asarray(t), x=np.asarray(x), u=np.asarray(solution.trajectory), error=error)
+
+
+def plot(result: Characteristics, path: Path) -> Path:
+    """The curves in the (x, t) plane, coloured by both components of the value."""
+    with save_figure(path, width=7.2, height=3.4) as figure:
+        axes = figure.subplots(1, 2, sharey=True)
+        for component, axis in enumerate(axes):
+            axis.plot(result.x, result.t, color=EXACT, linewidth=0.5)
+            dots = axis.scatter(
+                np.ravel(result.x), np.ravel(result.t), c=np.ravel(result.u[..., component]), s=6, cmap="coolwarm"
+            )
+            figure.colorbar(dots, ax=axis, label=f"$u_{component + 1}$")
+            axis.set_xlabel("x")
+        axes[0].set_ylabel("t")
+        figure.suptitle(
+            f"$u_t + x\\,u_x = Bu$ along its characteristics, largest error {result.error:.1e}", fontsize=10
+        )
+    return path

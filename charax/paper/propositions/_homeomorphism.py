@@ -6,13 +6,16 @@ du/ds = h(u0) − u0. It reads u0, so it gives a map and not a density.
 """
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from charax.fields import CharacteristicField, Condition, FunctionJacobian, FunctionVelocity
+from charax.plotting import C_NODE, EXACT, save_figure
 from charax.solve import Solver
 
 Map = Callable[[Float[Array, "batch n"]], Float[Array, "batch n"]]
@@ -100,3 +103,27 @@ def run() -> Homeomorphisms:
         forward.append(jnp.max(jnp.abs(solution.u - there(u0))))
         inverse.append(jnp.max(jnp.abs(jnp.stack([retraced, inverted]) - u0)))
     return Homeomorphisms(courses, float(max(forward)), float(max(inverse)))
+
+
+def plot(result: Homeomorphisms, path: Path) -> Path:
+    """Straight lines in one dimension, and a plane that is twisted."""
+    with save_figure(path, width=9.6, height=3.1) as figure:
+        for axis, (name, (s, u)) in zip(figure.subplots(1, len(result.courses)), result.courses.items(), strict=True):
+            if u.shape[-1] == 1:
+                axis.plot(s, u[..., 0], color=C_NODE, linewidth=0.9)
+                axis.set_xlabel("s")
+                axis.set_ylabel("u(s)")
+            else:
+                for course, colour, when in (
+                    (u[0], EXACT, "s = 0"),
+                    (u[20], "#8fb3dc", "s = ½"),
+                    (u[-1], C_NODE, "s = 1"),
+                ):
+                    spokes = np.moveaxis(np.reshape(course, (8, -1, 2)), 0, 1)
+                    lines = axis.plot(spokes[..., 0], spokes[..., 1], ".-", color=colour, linewidth=1, markersize=3)
+                    lines[0].set_label(when)
+                axis.set_aspect("equal")
+                axis.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
+            axis.set_title(name)
+        figure.suptitle(f"largest error {result.forward_error:.1e} there, {result.inverse_error:.1e} back", fontsize=10)
+    return path

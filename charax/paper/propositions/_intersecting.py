@@ -4,6 +4,7 @@ In one dimension the solutions of du/ds = f(s, u) keep their order, so the best 
 do is to send both points to 1/2.
 """
 
+from pathlib import Path
 from typing import NamedTuple
 
 import equinox as eqx
@@ -15,6 +16,7 @@ from jaxtyping import Array, Float
 from charax.fields import CharacteristicField, Condition, FunctionJacobian, FunctionVelocity
 from charax.models import NeuralODE, neural_ode
 from charax.nn import count_parameters
+from charax.plotting import C_NODE, EXACT, NODE, save_figure
 from charax.solve import Solver
 
 STARTS = ((0.0,), (1.0,))
@@ -89,3 +91,24 @@ def _train(model: NeuralODE, steps: int) -> NeuralODE:
 
     (parameters, _), _ = jax.lax.scan(step, (parameters, optimizer.init(parameters)), length=steps)
     return eqx.combine(parameters, static)  # pyright: ignore[reportReturnType]
+
+
+def plot(result: Intersecting, path: Path) -> Path:
+    """Trained trajectories that should cross: the plain model's cannot."""
+    panels = [
+        (f"Neural ODE, {result.node_parameters} parameters", result.node, NODE, result.node_error),
+        (f"C-NODE, {result.c_node_parameters} parameters", result.c_node, C_NODE, result.c_node_error),
+    ]
+    with save_figure(path, width=7.2, height=3.0) as figure:
+        axes = figure.subplots(1, 2, sharey=True)
+        for axis, (title, course, colour, error) in zip(axes, panels, strict=True):
+            axis.plot(result.s, result.construction, color=EXACT, linestyle="--", linewidth=1.2)
+            axis.plot(result.s, course, color=colour)
+            axis.plot([0, 0], [0, 1], "o", color=EXACT, markersize=5)
+            axis.plot([1, 1], [0, 1], "o", color=EXACT, markersize=5, markerfacecolor="white")
+            axis.set_title(f"{title}\nlargest error {error:.2g}")
+            axis.set_xlabel("s")
+        axes[0].set_ylabel("u(s)")
+        axes[0].plot([], [], color=EXACT, linestyle="--", linewidth=1.2, label="wanted")
+        axes[0].legend(loc="upper center")
+    return path

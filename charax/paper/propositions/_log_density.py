@@ -6,6 +6,7 @@ holds when the field is a function of (s, u). If the velocity also reads u0, the
 the flow of an ODE in u, and the integral is something else: such a field must not be used as a flow.
 """
 
+from pathlib import Path
 from typing import NamedTuple
 
 import jax
@@ -24,6 +25,7 @@ from charax.fields import (
     check_flow_field,
 )
 from charax.nn import mlp
+from charax.plotting import C_NODE, EXACT, NODE, save_figure
 from charax.solve import Solver
 
 DIMENSION, DIRECTIONS = 5, 3
@@ -109,3 +111,28 @@ def run(*, seed: int = 0, batch: int = 16) -> LogDensity:
             refusal=str(reason),
         )
     raise AssertionError("a field that reads u0 was accepted as a flow")
+
+
+def plot(result: LogDensity, path: Path) -> Path:
+    """The integrated trace against the log-determinant: equal for a flow, not when u0 is read."""
+    panels = [
+        ("field of (s, u)", result.exact, result.integrated, C_NODE, result.error),
+        (
+            "velocity reads u0: refused",
+            result.exact_when_conditioned,
+            result.integrated_when_conditioned,
+            NODE,
+            result.error_when_conditioned,
+        ),
+    ]
+    with save_figure(path, width=7.2, height=3.4) as figure:
+        for axis, (title, exact, integrated, colour, error) in zip(figure.subplots(1, 2), panels, strict=True):
+            both = np.concatenate([exact, integrated])
+            ends = [float(both.min()) - 0.05, float(both.max()) + 0.05]
+            axis.plot(ends, ends, color=EXACT, linewidth=1)
+            axis.plot(exact, integrated, "o", color=colour, markersize=4)
+            axis.set_aspect("equal")
+            axis.set_title(f"{title}\nlargest error {error:.1e}")
+            axis.set_xlabel("log|det ∂u(1)/∂u(0)|")
+            axis.set_ylabel("integrated trace")
+    return path

@@ -1,69 +1,96 @@
-"""The settings of `charax train classify`."""
+"""The config of `charax train classify`."""
 
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Self
 
-from charax.data import DATASETS, load_dataset
-from charax.models import Jacobian, Method, Preset, find_design
-from charax.tasks.classification._task import ClassificationTask
-from charax.train._config import LoopConfig, OptimizerConfig, SolverConfig
-from charax.train._task import Problem
+from charax import data, models
+from charax.models import JacobianForm, Method, Preset
+from charax.tasks import classification
+from charax.train import (
+    AbstractConfig,
+    LoopConfig,
+    OptimizerConfig,
+    SolverConfig,
+    Splits,
+    TaskData,
+    absolute_path,
+)
+
+if TYPE_CHECKING:
+    from charax.tasks.classification._task import ClassificationSpec, ClassificationTask
 
 
 @dataclass(frozen=True)
-class ClassificationConfig:
-    """A classifier, its data and its training."""
+class ClassificationConfig(AbstractConfig):
+    """A classifier, its data and its training.
+
+    ```python
+    import charax
+
+    data = charax.ClassificationConfig(data="digits").load_data()
+    assert data.spec.classes[0] == "0"
+    ```
+    """
+
+    name: ClassVar[str] = "classify"
 
     data: str = "digits"
-    """digits, mnist, cifar10, svhn, or the path of an .npz, .csv, .parquet or folder of images."""
+    """Data set (digits, mnist, cifar10, svhn), or the path of an .npz, .csv, .parquet or folder of images."""
     target: str | None = None
-    """The column of a table that holds the classes."""
+    """Column of a table that holds the classes."""
     method: Method = "c-node"
+    """One of the paper's eight methods."""
     preset: Preset = "small"
-    """small: a minute. cpu: minutes, for pictures of about 28x28. paper: the paper's layers and solver."""
+    """Sizes and solver. small: a minute of training. cpu: minutes, for images of about 28x28. paper: the paper's layers
+    and solver. dense: no convolutions."""
     width: int | None = None
     """Width of the networks, instead of the preset's."""
-    augment: int | None = None
+    augment_dim: int | None = None
     """Channels that ANODE, IL-NODE and second-order models add to the data's, instead of the preset's."""
     characteristic_dim: int | None = None
-    """Dimensions k of the characteristic, instead of the preset's."""
-    jacobian: Jacobian = "separate"
-    """separate: a network for each of the k derivatives. joint: one with k outputs, for many dimensions."""
+    """Dimension k of the characteristic, instead of the preset's."""
+    jacobian: JacobianForm = "separate"
+    """Form of the Jacobian. separate: one network per column. joint: one network for all columns, for large k."""
     solver: SolverConfig = field(default_factory=SolverConfig)
+    """How to integrate."""
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    """How to optimize."""
     loop: LoopConfig = field(default_factory=LoopConfig)
+    """How long to train."""
 
-    @property
-    def label(self) -> str:
-        """A short name for a run with these settings."""
-        return f"{Path(self.data).stem}-{self.method}"
+    @staticmethod
+    def task_type() -> type["ClassificationTask"]:
+        return classification.ClassificationTask
 
-    def prepare(self) -> Problem:
-        """Load the data and say what is to be learned from it.
+    def load_data(self) -> TaskData:
+        loaded = data.load_dataset(self.data, seed=self.loop.seed, target=self.target)
+        spec = classification.ClassificationSpec.from_dataset(loaded)
+        return TaskData(Splits(loaded.train, loaded.validation, loaded.test), spec)
 
-        ```python
-        from charax.tasks.classification import ClassificationConfig
+    def build_task(self, spec: "ClassificationSpec") -> "ClassificationTask":
+        design = self.design(spec.input_shape)
+        solver = self.solver.build(design.solver)
+        return self.task_type()(architecture=design.architecture, solver=solver, spec=spec)
 
-        problem = ClassificationConfig(data="digits", method="node").prepare()
-        assert problem.task.classes[0] == "0"
-        ```
+    def design(self, input_shape: tuple[int, ...]) -> "models.Design":
+        """Choose the architecture and the preset's solver for inputs of one shape.
+
+        Args:
+            input_shape: Shape of one input.
+
+        Returns:
+            The architecture, with the sizes that are set here, and the preset's solver.
         """
-        dataset = load_dataset(self.data, seed=self.loop.seed, target=self.target)
-        design = find_design(
+        return models.find_design(
             self.preset,
             self.method,
-            dataset.input_shape,
+            input_shape,
             dataset=self.data,
             width=self.width,
-            augment=self.augment,
+            augment_dim=self.augment_dim,
             characteristic_dim=self.characteristic_dim,
             jacobian=self.jacobian,
         )
-        task = ClassificationTask.of(dataset, design.architecture, self.solver.change(design.solver))
-        return Problem(task, dataset.train, dataset.validation, dataset.test)
 
-    def located(self) -> "ClassificationConfig":
-        """The same with a path that does not depend on the working folder."""
-        if self.data in DATASETS:
-            return self
-        return replace(self, data=str(Path(self.data).expanduser().absolute()))
+    def resolve_paths(self) -> Self:
+        return replace(self, data=absolute_path(self.data, data.DATASETS))

@@ -1,5 +1,6 @@
-"""Classification: softmax cross entropy on logits, accuracy, and exact counts of evaluations."""
+"""Classification: softmax cross entropy of logits, accuracy, and exact numbers of function evaluations."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,37 @@ import optax
 from jaxtyping import Array, Float, PRNGKeyArray, Shaped
 
 from charax.data import Augmentation, Dataset, Split, Standardizer, random_affine, random_flip_crop, read_inputs
-from charax.models import AbstractArchitecture, Classifier, read_architecture
+from charax.models import AbstractArchitecture, Classifier
 from charax.solve import Solution, Solver
-from charax.train._stored_solver import solver_from_json, solver_to_json
-from charax.train._task import AbstractTask, Predictions
+from charax.train import AbstractTask, Predictions, Splits, mark_failures, padded_batches
+
+
+@dataclass(frozen=True)
+class ClassificationSpec:
+    """What a classifier must know about its data."""
+
+    input_shape: tuple[int, ...]
+    """Shape of one input."""
+    classes: tuple[str, ...]
+    """Names of the classes."""
+    standardizer: Standardizer
+    """How raw inputs are scaled."""
+    augmentation: Augmentation = "none"
+    """Random changes of training images."""
+    columns: tuple[str, ...] = ()
+    """Names of the features of a table."""
+
+    @classmethod
+    def from_dataset(cls, dataset: Dataset) -> "ClassificationSpec":
+        """Describe a data set.
+
+        Args:
+            dataset: The data set.
+
+        Returns:
+            Its description.
+        """
+        return cls(dataset.input_shape, dataset.classes, dataset.standardizer, dataset.augmentation, dataset.columns)
 
 
 class ClassificationTask(AbstractTask):
@@ -22,62 +50,42 @@ class ClassificationTask(AbstractTask):
 
     ```python
     import jax
-    from charax.data import load_dataset
-    from charax.models import find_design
-    from charax.tasks.classification import ClassificationTask
+    import charax
 
-    digits = load_dataset("digits")
-    task = ClassificationTask.of(digits, *find_design("small", "c-node", digits.input_shape))
+    config = charax.ClassificationConfig(data="digits", method="c-node")
+    task = config.build_task(config.load_data().spec)
     model = task.build(jax.random.key(0))
     ```
     """
 
     architecture: AbstractArchitecture = eqx.field(static=True)
+    """Sizes of the model."""
     solver: Solver
-    input_shape: tuple[int, ...] = eqx.field(static=True)
-    classes: tuple[str, ...] = eqx.field(static=True)
-    standardizer: Standardizer = eqx.field(static=True)
-    augment: Augmentation = eqx.field(static=True, default="none")
-    columns: tuple[str, ...] = eqx.field(static=True, default=())
+    """How to integrate."""
+    spec: ClassificationSpec = eqx.field(static=True)
+    """The description of the data."""
 
     @property
-    def name(self) -> str:
-        return "classification"
-
-    @property
-    def chosen_by(self) -> str:
+    def monitor(self) -> str:
         return "accuracy"
 
     @property
     def higher_is_better(self) -> bool:
         return True
 
-    @classmethod
-    def of(cls, dataset: Dataset, architecture: AbstractArchitecture, solver: Solver) -> "ClassificationTask":
-        """The task of learning a data set."""
-        return cls(
-            architecture=architecture,
-            solver=solver,
-            input_shape=dataset.input_shape,
-            classes=dataset.classes,
-            standardizer=dataset.standardizer,
-            augment=dataset.augment,
-            columns=dataset.columns,
-        )
-
     def build(self, key: PRNGKeyArray) -> Classifier:
-        return self.architecture.build(self.input_shape, len(self.classes), key=key)
+        return self.architecture.build(self.spec.input_shape, len(self.spec.classes), key=key)
 
     def loss(
         self, model: eqx.Module, batch: Split, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
-        if self.augment != "none":
-            change = {"flip-crop": random_flip_crop, "distort": random_affine}[self.augment]
+        if self.spec.augmentation != "none":
+            change = {"flip-crop": random_flip_crop, "affine": random_affine}[self.spec.augmentation]
             batch = batch._replace(inputs=change(key, batch.inputs))
-        values = {name: value.mean() for name, value in self.measure(model, batch).items()}
+        values = {name: value.mean() for name, value in self.metrics(model, batch).items()}
         return values.pop("loss"), values
 
-    def measure(self, model: eqx.Module, batch: Split) -> dict[str, Float[Array, "batch"]]:
+    def metrics(self, model: eqx.Module, batch: Split) -> dict[str, Float[Array, "batch"]]:
         logits, solution = model(batch.inputs, solver=self.solver)  # pyright: ignore[reportCallIssue]
         return {
             # A failed solve has NaN logits: its loss is NaN, and it counts as wrong.
@@ -86,58 +94,54 @@ class ClassificationTask(AbstractTask):
             **_counts(solution, len(batch.targets)),
         }
 
-    def summarise(self, best: dict[str, Any], test: dict[str, Any]) -> dict[str, Any]:
+    def summary(self, best: dict[str, Any], test: dict[str, Any]) -> dict[str, Any]:
         return {"accuracy": test["test_accuracy"], "validation_accuracy": best["validation_accuracy"]}
 
-    def predict(self, model: eqx.Module, inputs: Path) -> Predictions:
-        """The class and the probabilities of the inputs in a file or folder."""
-        raw, names = read_inputs(inputs, shape=self.input_shape, columns=self.columns, white=self.standardizer.white)
+    def predict(
+        self, model: eqx.Module, inputs: Path, *, strict: bool = False, class_name: str | None = None
+    ) -> Predictions:
+        spec = self.spec
+        raw, names = read_inputs(
+            inputs, shape=spec.input_shape, columns=spec.columns, max_value=spec.standardizer.max_value
+        )
+        probabilities = self.probabilities(model, raw)
+        failed = np.asarray(~np.isfinite(probabilities).all(axis=1))
         rows = [
-            [name, self.classes[int(np.argmax(row))], *(f"{value:.6g}" for value in (row.max(), *row))]
-            for name, row in zip(names, self.probabilities(model, raw), strict=True)
+            [name, spec.classes[int(np.argmax(row))], *(f"{value:.6g}" for value in (row.max(), *row))]
+            for name, row in zip(names, probabilities, strict=True)
         ]
-        header = ["input", "class", "probability", *(f"probability of {name}" for name in self.classes)]
-        return Predictions(header, rows, shown=3)
+        header = ["input", "class", "probability", *(f"probability of {name}" for name in spec.classes)]
+        return mark_failures(
+            Predictions(header, rows, shown=3),
+            failed,
+            inputs=1,
+            names=[f"{inputs}, input {name}" for name in names],
+            reason="the solve failed: the input may be far from the training data; check its scale",
+            strict=strict,
+        )
 
     def probabilities(
         self, model: eqx.Module, raw: Shaped[np.ndarray, "n *shape"], *, batch_size: int = 256
     ) -> Float[np.ndarray, "n classes"]:
-        """The probability of every class for raw inputs, as `read_inputs` gives them."""
-        inputs = self.standardizer.apply(raw)
-        # Inputs are an argument of one compiled shape; wrapping around fills the last batch with real inputs.
-        wrapped = np.arange(-(-len(inputs) // batch_size) * batch_size) % len(inputs)
-        batches = [_probabilities(model, inputs[rows], self.solver) for rows in wrapped.reshape(-1, batch_size)]
-        probabilities = np.concatenate([np.asarray(batch) for batch in batches])[: len(inputs)]
-        failed = ~np.isfinite(probabilities).all(axis=1)
-        if failed.any():
-            raise RuntimeError(
-                f"the solve failed for input {int(np.argmax(failed))} (counted from 0): it may be far from what the "
-                "model learned from; check its scale"
-            )
-        return probabilities
+        """Compute the probability of every class.
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "architecture": self.architecture.to_json(),
-            "solver": solver_to_json(self.solver),
-            "input_shape": list(self.input_shape),
-            "classes": list(self.classes),
-            "standardizer": self.standardizer.to_json(),
-            "augment": self.augment,
-            "columns": list(self.columns),
-        }
+        Args:
+            model: The trained model.
+            raw: Raw inputs, as `read_inputs` returns them.
+            batch_size: Inputs per solve.
 
-    @classmethod
-    def from_json(cls, stored: dict[str, Any]) -> "ClassificationTask":
-        return cls(
-            architecture=read_architecture(stored["architecture"]),
-            solver=solver_from_json(stored["solver"]),
-            input_shape=tuple(stored["input_shape"]),
-            classes=tuple(stored["classes"]),
-            standardizer=Standardizer.from_json(stored["standardizer"]),
-            augment=stored["augment"],
-            columns=tuple(stored["columns"]),
-        )
+        Returns:
+            The probabilities; NaN where the solve failed.
+        """
+        inputs = self.spec.standardizer.apply(raw)
+        batches = [_probabilities(model, inputs[rows], self.solver) for rows in padded_batches(len(raw), batch_size)]
+        return np.concatenate([np.asarray(batch) for batch in batches])[: len(inputs)]
+
+    def plot(self, model: eqx.Module, splits: Splits, folder: Path, *, data: str) -> list[Path]:
+        from charax.tasks.classification._plots import plot_classifier
+
+        assert isinstance(model, Classifier)
+        return plot_classifier(self, model, splits, folder)
 
 
 @eqx.filter_jit
@@ -146,7 +150,7 @@ def _probabilities(model: eqx.Module, inputs: Array | np.ndarray, solver: Solver
 
 
 def _counts(solution: Solution, batch: int) -> dict[str, Array]:
-    """Whether the solve of each sample failed, and its evaluations where they are known."""
+    """Whether the solve of each sample failed, and its function evaluations where they are known."""
     each = lambda value: jnp.broadcast_to(value, (batch,)).astype(float)
     nfe = solution.stats.nfe
     return {"failed": each(solution.outcome != 0), **({} if nfe is None else {"nfe": each(nfe)})}

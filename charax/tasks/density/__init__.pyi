@@ -1,2 +1,5 @@
 from ._config import DensityConfig as DensityConfig
+from ._plots import plot_density as plot_density
+from ._plots import plot_samples as plot_samples
+from ._task import DensitySpec as DensitySpec
 from ._task import DensityTask as DensityTask

@@ -1,156 +1,193 @@
-"""The settings of `charax train density`."""
+"""The config of `charax train density`."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
-from charax.data import DATASETS, TOYS, load_density_data
-from charax.models.flows import (
-    PAPER_FLOW_SOLVER,
-    PAPER_FLOWS,
-    AbstractFlowDesign,
-    FlowMethod,
-    ImageFlowDesign,
-    VectorFlowDesign,
-    paper_flow_design,
+from charax import data, models, solve
+from charax.models import FlowMethod
+from charax.tasks import density
+from charax.train import (
+    AbstractConfig,
+    LoopConfig,
+    OptimizerConfig,
+    SolverConfig,
+    Splits,
+    TaskData,
+    absolute_path,
+    check_positive,
+    check_range,
 )
-from charax.solve import Solver
-from charax.tasks.density._task import DensityTask
-from charax.train._config import LoopConfig, OptimizerConfig, SolverConfig
-from charax.train._task import Problem
+
+if TYPE_CHECKING:
+    from charax.tasks.density._task import DensitySpec, DensityTask
+
+Trace = Literal["exact", "hutchinson", "gaussian", "hutch++"]
 
 
 @dataclass(frozen=True)
-class DensityConfig:
-    """A density, its data and its training."""
+class DensityConfig(AbstractConfig):
+    """A continuous normalizing flow, its data and its training.
+
+    ```python
+    import charax
+
+    data = charax.DensityConfig(data="digits", method="node").load_data()
+    assert data.spec.loss_name == "bits_per_dim"
+    ```
+    """
+
+    name: ClassVar[str] = "density"
 
     data: str = "circles"
-    """circles, moons, pinwheel, checkerboard, digits, mnist, cifar10, svhn, or the path of an .npz, .csv, .parquet or
-    folder of images."""
+    """Data set (circles, moons, pinwheel, checkerboard, digits, mnist, cifar10, svhn), or the path of an .npz, .csv,
+    .parquet or folder of images."""
     method: FlowMethod = "c-node"
+    """The field of the flow."""
     preset: Literal["small", "paper"] = "small"
-    """small: seconds or minutes. paper: the paper's layers and solver, for circles, mnist, cifar10 and svhn."""
+    """Sizes and solver. small: seconds or minutes of training. paper: the paper's layers and solver, for circles,
+    mnist, cifar10 and svhn."""
     width: int | None = None
     """Width of the networks, instead of the preset's."""
     characteristic_dim: int | None = None
-    """Dimensions k of the characteristic, instead of the preset's."""
+    """Dimension k of the characteristic, instead of the preset's."""
     blocks: int | None = None
-    """Flows in a row at each scale of an image, instead of the preset's."""
+    """Flows per scale of an image flow, instead of the preset's."""
     end_time: float | None = None
-    """Where the walk ends, instead of the preset's; for points and rows."""
+    """End of the integration interval, instead of the preset's; for points and tables."""
     sharpness: float | None = None
-    """How sharply the field may change, instead of the preset's 1: 8, say, for a density with thin parts; for points
-    and rows."""
+    """Factor inside the activations, instead of the preset's 1: 8, for example, for densities with thin parts; for
+    points and tables."""
     conditional: bool = False
-    """A density for each class instead of one for all; for rows with classes (y, or a column called target)."""
-    trace: Literal["exact", "hutchinson", "gaussian", "hutch++"] | None = None
-    """How the trace is found in training: exact for points and rows, and hutchinson for images, if left out."""
-    kinetic: float = 0.0
-    """Weight of the kinetic energy: straighter ways, fewer evaluations."""
-    jacobian: float = 0.0
-    """Weight of the Jacobian's Frobenius norm: smoother fields, fewer evaluations."""
+    """Learn a density per class, for tables with classes (y, or a column called target)."""
+    trace: Trace | None = None
+    """How the trace is computed in training. By default exact for points and tables, hutchinson for images."""
+    kinetic_penalty: float = 0.0
+    """Weight of the kinetic energy: straighter trajectories, fewer function evaluations."""
+    jacobian_penalty: float = 0.0
+    """Weight of the squared Frobenius norm of the field's Jacobian: smoother fields, fewer function evaluations."""
     points: int = 25_600
-    """Points of a toy to train on."""
+    """Training points of a toy data set."""
     shrink: int = 1
-    """Average squares of this many pixels a side first."""
+    """Average squares of this many pixels per side first."""
     solver: SolverConfig = field(default_factory=SolverConfig)
+    """How to integrate."""
     optimizer: OptimizerConfig = field(
         default_factory=lambda: OptimizerConfig(learning_rate=5e-3, weight_decay=0.0, clip=10.0)
     )
+    """How to optimize."""
     loop: LoopConfig = field(default_factory=lambda: LoopConfig(epochs=10, batch_size=256))
+    """How long to train."""
 
     def __post_init__(self):
         if self.loop.batch_size < 2:
             raise ValueError("batch_size must be at least 2: the gradient of one sample says little about a density")
-        for name in ("kinetic", "jacobian"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
-        for name in ("width", "characteristic_dim", "blocks"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
-        if self.sharpness is not None and not self.sharpness > 0:
-            raise ValueError(f"sharpness must be above 0, got {self.sharpness}")
+        check_range(
+            self,
+            least={
+                "kinetic_penalty": 0,
+                "jacobian_penalty": 0,
+                "width": 1,
+                "characteristic_dim": 1,
+                "blocks": 1,
+                "points": 10,
+                "shrink": 1,
+            },
+        )
+        check_positive(self, "sharpness", "end_time")
 
     @property
     def label(self) -> str:
-        """A short name for a run with these settings."""
+        """A short name for a run with this config."""
         shrunk = f"-by{self.shrink}" if self.shrink > 1 else ""
-        numbers = (("sharp", self.sharpness), ("kinetic", self.kinetic), ("jacobian", self.jacobian))
+        numbers = (
+            ("sharp", self.sharpness),
+            ("kinetic", self.kinetic_penalty),
+            ("jacobian", self.jacobian_penalty),
+        )
         changed = "".join(f"-{name}{value:g}" for name, value in numbers if value)
-        return f"density-{Path(self.data).stem}{shrunk}-{self.method}{changed}"
+        return f"{self.name}-{Path(self.data).stem}{shrunk}-{self.method}{changed}"
 
-    def prepare(self) -> Problem:
-        """Load the data and say what is to be learned from it.
+    @staticmethod
+    def task_type() -> type["DensityTask"]:
+        return density.DensityTask
 
-        ```python
-        from charax.tasks.density import DensityConfig
-
-        problem = DensityConfig(data="digits", method="node").prepare()
-        assert problem.task.measured_in == "bits_per_dim"
-        ```
-        """
-        data = load_density_data(
+    def load_data(self) -> TaskData:
+        loaded = data.load_density_data(
             self.data, seed=self.loop.seed, points=self.points, shrink=self.shrink, labelled=self.conditional
         )
-        if self.conditional and not data.classes:
-            raise ValueError(f"{self.data} has no classes to condition on: leave conditional out")
-        if self.conditional and data.levels is not None:
-            raise ValueError("the flows of images take no classes: leave conditional out")
-        design, solver = self.design(data.shape, data.levels)
-        task = DensityTask.of(
-            data,
-            design,
-            self.solver.change(solver),
-            conditional=self.conditional,
-            trace=self.trace or ("exact" if data.levels is None else "hutchinson"),
-            kinetic=self.kinetic,
-            jacobian=self.jacobian,
-            flip=self.data == "cifar10",
-        )
-        return Problem(task, data.train, data.validation, data.test)
+        if self.conditional and not loaded.classes:
+            raise ValueError(f"{self.data} has no classes to condition on: leave --conditional out")
+        if self.conditional and loaded.levels is not None:
+            raise ValueError("the flows of images cannot be conditioned on classes: leave --conditional out")
+        spec = density.DensitySpec.from_data(loaded, conditional=self.conditional, flip=self.data == "cifar10")
+        return TaskData(Splits(loaded.train, loaded.validation, loaded.test), spec)
 
-    def design(self, shape: tuple[int, ...], levels: int | None) -> tuple[AbstractFlowDesign, Solver]:
-        """What to build for samples of one shape, and how to integrate it."""
-        chosen, solver = self._preset(levels)
-        asked = {
+    def build_task(self, spec: "DensitySpec") -> "DensityTask":
+        design, solver = self.design(spec.shape, spec.levels, classes=len(spec.classes))
+        return self.task_type()(
+            design=design,
+            solver=self.solver.build(solver),
+            spec=spec,
+            trace=self.trace or ("exact" if spec.levels is None else "hutchinson"),
+            kinetic_penalty=self.kinetic_penalty,
+            jacobian_penalty=self.jacobian_penalty,
+        )
+
+    def design(
+        self, shape: tuple[int, ...], levels: int | None, *, classes: int = 0
+    ) -> tuple["models.AbstractFlowDesign", "solve.Solver"]:
+        """Choose the flow and the preset's solver for samples of one shape.
+
+        Args:
+            shape: Shape of one sample.
+            levels: Grey levels of images; None for numbers.
+            classes: Number of classes to condition on.
+
+        Returns:
+            The flow's design, with the sizes that are set here, and the preset's solver.
+
+        Raises:
+            ValueError: If a size has no meaning for such samples.
+        """
+        preset, solver = self._preset(levels)
+        given = {
             "width": self.width,
             "characteristic_dim": self.characteristic_dim,
             "blocks": self.blocks,
             "end_time": self.end_time,
             "sharpness": self.sharpness,
+            "classes": classes or None,
         }
-        asked = {name: value for name, value in asked.items() if value is not None}
-        foreign = [name for name in asked if not hasattr(chosen, name)]
+        given = {name: value for name, value in given.items() if value is not None}
+        foreign = [name for name in given if not hasattr(preset, name)]
         if foreign:
             raise ValueError(f"{', '.join(foreign)}: the flow of samples of shape {shape} has no such setting")
-        return replace(chosen, **asked), solver
+        return replace(preset, **given), solver
 
-    def _preset(self, levels: int | None) -> tuple[AbstractFlowDesign, Solver]:
+    def _preset(self, levels: int | None) -> tuple["models.AbstractFlowDesign", "solve.Solver"]:
         if levels is None:
-            return _vectors(self.method, self.preset, self.data), Solver("dopri5", rtol=1e-5, atol=1e-5)
+            return self._vector_preset(), solve.Solver("dopri5", rtol=1e-5, atol=1e-5)
         if self.preset == "paper":
-            if self.data not in PAPER_FLOWS:
+            if self.data not in models.PAPER_FLOWS:
                 raise ValueError(
-                    f"the paper has no flow for {self.data!r}: use preset small, or {', '.join(PAPER_FLOWS)}"
+                    f"the paper has no flow for {self.data!r}: use preset small, or {', '.join(models.PAPER_FLOWS)}"
                 )
-            return paper_flow_design(self.data, self.method), PAPER_FLOW_SOLVER
-        design = ImageFlowDesign(self.method, width=24, depth=2, levels=levels, alpha=1e-6 if levels == 256 else 1e-2)
-        return design, Solver("bosh3", rtol=1e-2, atol=1e-2)
+            return models.paper_flow_design(self.data, self.method), models.PAPER_FLOW_SOLVER
+        alpha = 1e-6 if levels == 256 else 1e-2
+        design = models.ImageFlowDesign(self.method, width=24, depth=2, levels=levels, alpha=alpha)
+        return design, solve.Solver("bosh3", rtol=1e-2, atol=1e-2)
 
-    def located(self) -> "DensityConfig":
-        """The same with a path that does not depend on the working folder."""
-        if self.data in DATASETS or self.data in TOYS:
-            return self
-        return replace(self, data=str(Path(self.data).expanduser().absolute()))
-
-
-def _vectors(method: FlowMethod, preset: str, data: str) -> VectorFlowDesign:
-    if preset == "paper":
-        if data != "circles":
-            raise ValueError(f"the paper has no flow for {data!r}: use preset small")
+    def _vector_preset(self) -> "models.VectorFlowDesign":
+        small = self.method == "c-node"
+        if self.preset == "small":
+            return models.VectorFlowDesign(self.method, width=32 if small else 64)
+        if self.data != "circles":
+            raise ValueError(f"the paper has no flow for {self.data!r}: use preset small")
         # The base distribution is N(0, 0.1·I).
-        return VectorFlowDesign(
-            method, width=32 if method == "c-node" else 68, timed=False, end_time=10.0, scale=0.1**0.5
+        return models.VectorFlowDesign(
+            self.method, width=32 if small else 68, timed=False, end_time=10.0, scale=0.1**0.5
         )
-    return VectorFlowDesign(method, width=32 if method == "c-node" else 64)
+
+    def resolve_paths(self) -> Self:
+        return replace(self, data=absolute_path(self.data, {*data.DATASETS, *data.TOYS}))

@@ -161,7 +161,7 @@ class DensityTask(AbstractTask):
         rows = [[name, *(f"{value:.6g}" for value in row)] for name, row in zip(names, values, strict=True)]
         return mark_failures(
             Predictions(header, rows),
-            ~np.isfinite(values).all(axis=1),
+            np.asarray(~np.isfinite(values).all(axis=1)),
             inputs=1,
             names=[f"{inputs}, input {name}" for name in names],
             reason="the solve failed: the input may be far from the training data",

@@ -1,63 +1,80 @@
-"""The settings of `charax train forecast`."""
+"""The config of `charax train forecast`."""
 
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Self
 
-import numpy as np
+from charax import data, models, solve, train
+from charax.models import ForecastMethod
+from charax.tasks import forecast
+from charax.train import (
+    AbstractConfig,
+    LoopConfig,
+    OptimizerConfig,
+    SolverConfig,
+    Splits,
+    TaskData,
+    absolute_path,
+    check_positive,
+    check_range,
+)
 
-from charax.data import HIDDEN, load_series
-from charax.models import ForecasterDesign, ForecastMethod
-from charax.tasks.forecast._task import ForecastTask, default_solver
-from charax.train._config import LoopConfig, OptimizerConfig, SolverConfig
-from charax.train._task import Problem
+if TYPE_CHECKING:
+    from charax.tasks.forecast._task import ForecastSpec, ForecastTask
 
-_STEPS = 50
-"""Steps of an epoch, at least: every epoch ends with a checkpoint, so few data are gone through often."""
+_STEPS_PER_EPOCH = 50
+"""Data are few, and every epoch ends with an evaluation and a checkpoint, so that an epoch repeats them."""
 
 
 @dataclass(frozen=True)
-class ForecastConfig:
-    """A forecaster, its series and its training."""
+class ForecastConfig(AbstractConfig):
+    """A forecaster, its series and its training.
 
-    data: str = HIDDEN
-    """paper, or the path of an .npz, .csv or .parquet with a series, a time and columns of values."""
+    ```python
+    import charax
+
+    assert charax.ForecastConfig().load_data().spec.columns.values == ("u",)
+    ```
+    """
+
+    name: ClassVar[str] = "forecast"
+
+    data: str = "paper"
+    """The paper's series (paper), or the path of an .npz, .csv or .parquet with a series, a time and value columns."""
     series: str = "series"
-    """The column that names the series."""
+    """Column that names the series."""
     time: str = "time"
-    """The column of times, in increasing order within each series; they need not be regular."""
+    """Column of times, which increase within each series and need not be regular."""
     context: tuple[str, ...] = ()
     """Columns that are known from the start of a series; all others are values to forecast."""
     method: ForecastMethod = "c-node"
-    """c-node. node: as the paper's, which reads the time. node-fair: one that does not."""
+    """c-node. node: the paper's baseline, which reads the time. node-fair: a Neural ODE that does not."""
     width: int = 64
     """Width of the networks."""
     characteristic_dim: int = 8
-    """Dimensions k of the characteristic."""
+    """Dimension k of the characteristic."""
     augment_dim: int = 2
-    """Zeros that are added to the state, so that it can swing."""
+    """Zeros that are appended to the state, so that it can oscillate."""
     damping: float | None = None
-    """Let trends level off: go on for at most so many times the span of the data."""
+    """Let trends level off: extrapolate by at most this many times the time span of the data."""
     points: int = 200
-    """Observations of the paper's series to learn from."""
+    """Observations of the paper's series."""
     solver: SolverConfig = field(default_factory=SolverConfig)
+    """How to integrate."""
     optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(learning_rate=3e-3, weight_decay=1e-2))
+    """How to optimize."""
     loop: LoopConfig = field(default_factory=lambda: LoopConfig(epochs=30, batch_size=160))
+    """How long to train."""
 
-    @property
-    def label(self) -> str:
-        """A short name for a run with these settings."""
-        return f"{Path(self.data).stem}-forecast-{self.method}"
+    def __post_init__(self):
+        check_range(self, least={"width": 1, "characteristic_dim": 1, "augment_dim": 0, "points": 10})
+        check_positive(self, "damping")
 
-    def prepare(self) -> Problem:
-        """Load the data and say what is to be learned from it.
+    @staticmethod
+    def task_type() -> type["ForecastTask"]:
+        return forecast.ForecastTask
 
-        ```python
-        from charax.tasks.forecast import ForecastConfig
-
-        assert ForecastConfig().prepare().task.columns.values == ("u",)
-        ```
-        """
-        data = load_series(
+    def load_data(self) -> TaskData:
+        loaded = data.load_series(
             self.data,
             series=self.series,
             time=self.time,
@@ -65,12 +82,18 @@ class ForecastConfig:
             seed=self.loop.seed,
             points=self.points,
         )
-        design = ForecasterDesign(self.method, self.width, self.characteristic_dim, self.augment_dim, self.damping)
-        task = ForecastTask.of(data, design, self.solver.change(default_solver()))
-        seen = len(data.train.t)
-        rows = np.tile(np.arange(seen), -(-_STEPS * min(self.loop.batch_size, seen) // seen))
-        return Problem(task, data.train.take(rows), data.validation, data.test)
+        count = len(loaded.train.t)
+        rows = train.repeat_rows(count, _STEPS_PER_EPOCH * min(self.loop.batch_size, count))
+        spec = forecast.ForecastSpec.from_data(loaded)
+        return TaskData(Splits(loaded.train.take(rows), loaded.validation, loaded.test), spec)
 
-    def located(self) -> "ForecastConfig":
-        """The same with a path that does not depend on the working folder."""
-        return self if self.data == HIDDEN else replace(self, data=str(Path(self.data).expanduser().absolute()))
+    def build_task(self, spec: "ForecastSpec") -> "ForecastTask":
+        design = models.ForecasterDesign(
+            self.method, self.width, self.characteristic_dim, self.augment_dim, self.damping
+        )
+        # More accurate than what is known of noisy series.
+        solver = self.solver.build(solve.Solver("midpoint", steps=16))
+        return self.task_type()(design=design, solver=solver, spec=spec)
+
+    def resolve_paths(self) -> Self:
+        return replace(self, data=absolute_path(self.data, (data.PAPER_SERIES,)))

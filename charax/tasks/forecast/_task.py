@@ -1,6 +1,6 @@
-"""Forecasts: Gaussian likelihood with an estimated noise, deviations in percent, how much the band holds."""
+"""Forecasts: Gaussian likelihood with an estimated noise, relative errors, coverage of the prediction intervals."""
 
-from dataclasses import asdict
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,84 +9,96 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from charax.data import Observations, SeriesColumns, SeriesData, read_asked
+from charax.data import Observations, SeriesColumns, SeriesData, read_forecast_times
 from charax.models import Forecaster, ForecasterDesign, Scaling
 from charax.solve import Outcome, Solver
-from charax.train._stored_solver import solver_from_json, solver_to_json
-from charax.train._task import AbstractTask, Predictions
+from charax.train import AbstractTask, Predictions, Splits, mark_failures, padded_batches
+
+
+@dataclass(frozen=True)
+class ForecastSpec:
+    """What a forecaster must know about its data."""
+
+    scaling: Scaling
+    """Units of context, time and values inside the networks."""
+    typical_value: float
+    """Mean norm of the values, in two digits, so that compiled programs are shared."""
+    columns: SeriesColumns
+    """Names of the columns."""
+
+    @classmethod
+    def from_data(cls, loaded: SeriesData) -> "ForecastSpec":
+        """Describe the train and the validation split.
+
+        Args:
+            loaded: The data.
+
+        Returns:
+            Their description.
+        """
+        start, t, context, value, _ = (
+            np.concatenate(both) for both in zip(loaded.train, loaded.validation, strict=True)
+        )
+        return cls(
+            scaling=Scaling.fit(context, t, np.concatenate([start, value])),
+            typical_value=float(f"{np.linalg.norm(value, axis=1).mean():.1e}") or 1.0,
+            columns=loaded.columns,
+        )
 
 
 class ForecastTask(AbstractTask):
-    """Learn how series go on from their starting values.
+    """Learn how series evolve from their starting values.
 
     ```python
     import jax
-    from charax.data import load_series
-    from charax.models import ForecasterDesign
-    from charax.tasks.forecast import ForecastTask
+    import charax
 
-    task = ForecastTask.of(load_series("paper"), ForecasterDesign(width=8))
-    assert task.build(jax.random.key(0)).log_noise.shape == (1,)
+    config = charax.ForecastConfig(width=8)
+    model = config.build_task(config.load_data().spec).build(jax.random.key(0))
+    assert model.log_noise.shape == (1,)
     ```
     """
 
     design: ForecasterDesign = eqx.field(static=True)
+    """Sizes of the model."""
     solver: Solver
-    scaling: Scaling = eqx.field(static=True)
-    typical: float = eqx.field(static=True)
-    """The mean size of the values that were learned from, in two digits, so that programs are shared."""
-    columns: SeriesColumns = eqx.field(static=True)
+    """How to integrate."""
+    spec: ForecastSpec = eqx.field(static=True)
+    """The description of the data."""
 
     @property
-    def name(self) -> str:
-        return "forecast"
-
-    @property
-    def chosen_by(self) -> str:
+    def monitor(self) -> str:
         return "loss"
 
     @property
     def higher_is_better(self) -> bool:
         return False
 
-    @classmethod
-    def of(cls, data: SeriesData, design: ForecasterDesign, solver: Solver | None = None) -> "ForecastTask":
-        """The task of learning from some series."""
-        seen = [np.concatenate(both) for both in zip(data.train, data.validation, strict=True)]
-        start, t, context, value, _ = seen
-        return cls(
-            design=design,
-            solver=default_solver() if solver is None else solver,
-            scaling=Scaling.of(context, t, np.concatenate([start, value])),
-            typical=float(f"{np.linalg.norm(value, axis=1).mean():.1e}") or 1.0,
-            columns=data.columns,
-        )
-
     def build(self, key: PRNGKeyArray) -> Forecaster:
-        return self.design.build(self.scaling, key=key)
+        return self.design.build(self.spec.scaling, key=key)
 
     def loss(
         self, model: eqx.Module, batch: Observations, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
-        values = {name: value.mean() for name, value in self.measure(model, batch).items()}
+        values = {name: value.mean() for name, value in self.metrics(model, batch).items()}
         return values.pop("loss"), values
 
-    def measure(self, model: eqx.Module, batch: Observations) -> dict[str, Float[Array, "batch"]]:
+    def metrics(self, model: eqx.Module, batch: Observations) -> dict[str, Float[Array, "batch"]]:
         out = model(batch.start, batch.t, batch.context, solver=self.solver)  # pyright: ignore[reportCallIssue]
-        miss = jnp.linalg.norm(out.mean - batch.value, axis=1)
-        relative = (out.mean - batch.value) / out.noise
-        noise = jnp.log(out.noise / jnp.asarray(self.scaling.value_spread))
-        lower, upper = out.band()
-        each = lambda value: jnp.broadcast_to(value, miss.shape).astype(float)
+        error = jnp.linalg.norm(out.mean - batch.value, axis=1)
+        standardized = (out.mean - batch.value) / out.noise
+        log_noise = jnp.log(out.noise / jnp.asarray(self.spec.scaling.value_scale))
+        lower, upper = out.prediction_interval()
+        each = lambda value: jnp.broadcast_to(value, error.shape).astype(float)
         return {
-            "loss": jnp.mean(0.5 * relative**2 + noise, axis=1),
-            "deviation_percent": 100 * miss / jnp.linalg.norm(batch.value, axis=1),
-            "error_percent": 100 * miss / self.typical,
+            "loss": jnp.mean(0.5 * standardized**2 + log_noise, axis=1),
+            "deviation_percent": 100 * error / jnp.linalg.norm(batch.value, axis=1),
+            "error_percent": 100 * error / self.spec.typical_value,
             "covered": ((lower <= batch.value) & (batch.value <= upper)).mean(axis=1),
             "failed": each(out.solution.outcome != Outcome.SUCCESS),
         }
 
-    def summarise(self, best: dict[str, Any], test: dict[str, Any]) -> dict[str, Any]:
+    def summary(self, best: dict[str, Any], test: dict[str, Any]) -> dict[str, Any]:
         return {
             "deviation_percent": test["test_deviation_percent"],
             "error_percent": test["test_error_percent"],
@@ -94,71 +106,63 @@ class ForecastTask(AbstractTask):
             "covered": test["test_covered"],
         }
 
-    def predict(self, model: eqx.Module, inputs: Path) -> Predictions:
-        """Values and the band of 95% at the times of a file, whose series begin with their starting values."""
-        asked = read_asked(inputs, self.columns)
-        mean, lower, upper = self.forecast(model, asked.observations)
-        failed = ~np.isfinite(mean).all(axis=1)
-        if failed.any():
-            first = int(np.argmax(failed))
-            raise RuntimeError(
-                f"{inputs}: the walk of series {asked.names[first]!r} to time {asked.times[first]:g} failed: it may be "
-                "far from what the model learned from; ask for earlier times, or train with --damping 1"
-            )
-        names = self.columns.values
-        header = [self.columns.series, self.columns.time]
+    def predict(
+        self, model: eqx.Module, inputs: Path, *, strict: bool = False, class_name: str | None = None
+    ) -> Predictions:
+        """Forecast the values and their 95% prediction intervals at the times of a file."""
+        columns = self.spec.columns
+        request = read_forecast_times(inputs, columns)
+        mean, lower, upper = self.forecast(model, request.observations)
+        names = columns.values
+        header = [columns.series, columns.time]
         header += [word for name in names for word in (name, f"lower {name}", f"upper {name}")]
         rows = [
             [name, f"{time:.6g}", *(f"{part[i, j]:.6g}" for j in range(len(names)) for part in (mean, lower, upper))]
-            for i, (name, time) in enumerate(zip(asked.names, asked.times, strict=True))
+            for i, (name, time) in enumerate(zip(request.names, request.times, strict=True))
         ]
-        return Predictions(header, rows)
+        return mark_failures(
+            Predictions(header, rows),
+            np.asarray(~np.isfinite(mean).all(axis=1)),
+            inputs=2,
+            names=[
+                f"{inputs}: series {name!r} at time {time:g}"
+                for name, time in zip(request.names, request.times, strict=True)
+            ],
+            reason="the solve failed: the forecast may be far from the training data; ask for earlier times, or train "
+            "with --damping 1",
+            strict=strict,
+        )
 
     def forecast(
-        self, model: eqx.Module, asked: Observations, *, batch_size: int = 256
+        self, model: eqx.Module, observations: Observations, *, batch_size: int = 256
     ) -> tuple[Float[np.ndarray, "n values"], Float[np.ndarray, "n values"], Float[np.ndarray, "n values"]]:
-        """Mean, lower and upper end of the band of some observations, whose values are not looked at."""
-        count = len(asked.t)
-        # One compiled shape; wrapping around fills the last batch with real rows.
-        rows = np.arange(-(-count // batch_size) * batch_size) % count
+        """Forecast the values of observations.
+
+        Args:
+            model: The trained model.
+            observations: Starting values, times and context; the values themselves are not read.
+            batch_size: Observations per solve.
+
+        Returns:
+            The mean, and the lower and upper end of the 95% prediction interval; NaN where the solve failed.
+        """
+        count = len(observations.t)
         parts = []
-        for part in rows.reshape(-1, batch_size):
-            start, t, context, _, _ = asked.take(part)
+        for rows in padded_batches(count, batch_size):
+            start, t, context, _, _ = observations.take(rows)
             parts.append(_forecast(model, jnp.asarray(start), jnp.asarray(t), jnp.asarray(context), self.solver))
         mean, lower, upper = (
             np.concatenate([np.asarray(piece) for piece in pieces])[:count] for pieces in zip(*parts, strict=True)
         )
         return mean, lower, upper
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "design": asdict(self.design),
-            "solver": solver_to_json(self.solver),
-            "scaling": self.scaling.to_json(),
-            "typical": self.typical,
-            "columns": self.columns._asdict(),
-        }
+    def plot(self, model: eqx.Module, splits: Splits, folder: Path, *, data: str) -> list[Path]:
+        from charax.tasks.forecast._plots import plot_forecasts
 
-    @classmethod
-    def from_json(cls, stored: dict[str, Any]) -> "ForecastTask":
-        columns = stored["columns"]
-        return cls(
-            design=ForecasterDesign(**stored["design"]),
-            solver=solver_from_json(stored["solver"]),
-            scaling=Scaling.from_json(stored["scaling"]),
-            typical=stored["typical"],
-            columns=SeriesColumns(
-                columns["series"], columns["time"], tuple(columns["values"]), tuple(columns["context"])
-            ),
-        )
-
-
-def default_solver() -> Solver:
-    """More accurate than what is known of noisy series."""
-    return Solver("midpoint", steps=16)
+        return [plot_forecasts(self, model, splits, folder / "forecast.png")]
 
 
 @eqx.filter_jit
 def _forecast(model: eqx.Module, start: Array, t: Array, context: Array, solver: Solver) -> tuple[Array, Array, Array]:
     out = model(start, t, context, solver=solver)  # pyright: ignore[reportCallIssue]
-    return out.mean, *out.band()
+    return out.mean, *out.prediction_interval()

@@ -1,75 +1,87 @@
-"""The settings of `charax train pde`."""
+"""The config of `charax train pde`."""
 
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Self
 
-import numpy as np
+from charax import data, models, train
+from charax.models import Dependence, PDEMethod
+from charax.tasks import pde
+from charax.train import (
+    AbstractConfig,
+    LoopConfig,
+    OptimizerConfig,
+    SolverConfig,
+    Splits,
+    TaskData,
+    absolute_path,
+    check_range,
+)
 
-from charax.data import BOXES, load_solution
-from charax.models import Part
-from charax.models._regressor import DEFAULT_SOLVER
-from charax.tasks.pde._task import PDEMethod, PDETask
-from charax.train._config import LoopConfig, OptimizerConfig, SolverConfig
-from charax.train._task import Problem
+if TYPE_CHECKING:
+    from charax.tasks.pde._task import PDESpec, PDETask
 
-_STEPS = 50
-"""Steps of an epoch, at least: data are few, and every epoch ends with a checkpoint, so they are gone through often."""
+_STEPS_PER_EPOCH = 50
+"""Data are few, and every epoch ends with an evaluation and a checkpoint, so that an epoch repeats them."""
 
 
 @dataclass(frozen=True)
-class PDEConfig:
-    """A learned PDE, its data and its training."""
+class PDEConfig(AbstractConfig):
+    """A learned PDE, its data and its training.
+
+    ```python
+    import charax
+
+    spec = charax.PDEConfig(data="burgers-2d").load_data().spec
+    assert spec.position_columns == ("x1", "x2") and spec.value_columns == ("u1", "u2")
+    ```
+    """
+
+    name: ClassVar[str] = "pde"
 
     data: str = "paper"
-    """A built-in problem, or the path of an .npz, .csv or .parquet with x (or x1, x2 …), t and u (or u1, u2 …)."""
+    """Built-in problem, or the path of an .npz, .csv or .parquet with x (or x1, x2 …), t and u (or u1, u2 …)."""
     method: PDEMethod = "c-node"
-    """c-node: the paper's. equation: learns a and c of uₜ + a·∇u = c. node: the paper's baseline. node-fair: learns
-    the initial value, too."""
+    """c-node: the paper's C-NODE. equation: learns a and c of uₜ + a·∇u = c. node: the paper's baseline. node-fair: a
+    Neural ODE that learns the initial value, too."""
     width: int = 15
     """Width of the networks."""
-    velocity_reads: tuple[Part, ...] = ("u",)
-    """What the velocity of `equation` may depend on: x, t, u."""
-    source_reads: tuple[Part, ...] = ("u",)
-    """What the source of `equation` may depend on: x, t, u."""
+    velocity_reads: tuple[Dependence, ...] = ("u",)
+    """What the velocity of `equation` depends on: x, t, u."""
+    source_reads: tuple[Dependence, ...] = ("u",)
+    """What the source of `equation` depends on: x, t, u."""
     points: int = 200
-    """Points of a built-in problem to learn from, and as many to test."""
+    """Training samples of a built-in problem, and as many test samples."""
     extrapolate: bool = False
-    """Let `predict` answer outside of the range of the data."""
+    """Predict outside of the range of the data, too."""
     solver: SolverConfig = field(default_factory=SolverConfig)
+    """How to integrate."""
     optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(learning_rate=5e-3, weight_decay=0.0))
+    """How to optimize."""
     loop: LoopConfig = field(default_factory=lambda: LoopConfig(epochs=50, batch_size=160))
+    """How long to train."""
 
-    @property
-    def label(self) -> str:
-        """A short name for a run with these settings."""
-        return f"{Path(self.data).stem}-{self.method}"
+    def __post_init__(self):
+        check_range(self, least={"width": 1, "points": 10})
 
-    def prepare(self) -> Problem:
-        """Load the data and say what is to be learned from it.
+    @staticmethod
+    def task_type() -> type["PDETask"]:
+        return pde.PDETask
 
-        ```python
-        from charax.tasks.pde import PDEConfig
+    def load_data(self) -> TaskData:
+        loaded = data.load_solution(self.data, seed=self.loop.seed, points=self.points)
+        rows = train.repeat_rows(len(loaded.train.t), _STEPS_PER_EPOCH * self.loop.batch_size)
+        return TaskData(Splits(loaded.train.take(rows), loaded.validation, loaded.test), pde.PDESpec.from_data(loaded))
 
-        problem = PDEConfig(data="burgers-2d").prepare()
-        assert problem.task.places == ("x1", "x2") and problem.task.values == ("u1", "u2")
-        ```
-        """
-        for name, least in (("width", 1), ("points", 10)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
-        data = load_solution(self.data, seed=self.loop.seed, points=self.points)
-        task = PDETask.of(
-            data,
-            self.method,
+    def build_task(self, spec: "PDESpec") -> "PDETask":
+        return self.task_type()(
+            method=self.method,
             width=self.width,
-            solver=self.solver.change(DEFAULT_SOLVER),
+            solver=self.solver.build(models.DEFAULT_PDE_SOLVER),
+            spec=spec,
             velocity_reads=self.velocity_reads,
             source_reads=self.source_reads,
             extrapolate=self.extrapolate,
         )
-        rows = np.tile(np.arange(len(data.train.t)), -(-_STEPS * self.loop.batch_size // len(data.train.t)))
-        return Problem(task, data.train.take(rows), data.validation, data.test)
 
-    def located(self) -> "PDEConfig":
-        """The same with a path that does not depend on the working folder."""
-        return self if self.data in BOXES else replace(self, data=str(Path(self.data).expanduser().absolute()))
+    def resolve_paths(self) -> Self:
+        return replace(self, data=absolute_path(self.data, data.BOXES))

@@ -1,159 +1,133 @@
-"""Learn u(x, t) from samples of it: squared errors, deviations in percent, points that no path reaches."""
+"""Learn u(x, t) from samples of it: squared errors, relative errors, points without a characteristic."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from charax.data import DataError, Samples, SolutionData, read_points
-from charax.models import AbstractRegressor, EquationRegressor, Part, PathRegressor, Scaling, TimeRegressor
-from charax.models._regressor import DEFAULT_SOLVER
+from charax.data import DataError, SolutionData, SolutionSamples, read_points
+from charax.models import AbstractRegressor, Dependence, PDEMethod, Scaling, build_regressor, crossing_penalty
 from charax.pde import AbstractProblem
 from charax.solve import Solver
-from charax.train._stored_solver import solver_from_json, solver_to_json
-from charax.train._task import AbstractTask, Predictions
+from charax.train import AbstractTask, Predictions, Splits, mark_failures, padded_batches
 
-PDEMethod = Literal["c-node", "node", "node-fair", "equation"]
 Coefficients = dict[str, Float[np.ndarray, "points"]]
-_APART = 0.25
-"""How close neighbouring paths may come, beside where they started, before it costs."""
-_LOST = 0.9
-"""The share of points without a foot point from which on a step is not made."""
+_LARGEST_LOST_FRACTION = 0.9
+"""A step is skipped if more points than this have no foot point."""
 
 
-def build_regressor(
-    method: str,
-    scaling: Scaling,
-    *,
-    width: int,
-    velocity_reads: tuple[Part, ...] = ("u",),
-    source_reads: tuple[Part, ...] = ("u",),
-    key: PRNGKeyArray,
-) -> AbstractRegressor:
-    """A new model by the name of its method; what it `reads` matters to `equation` only."""
-    match method:
-        case "c-node":
-            return PathRegressor.build(scaling, width=width, key=key)
-        case "equation":
-            reads = {"velocity_reads": velocity_reads, "source_reads": source_reads}
-            return EquationRegressor.build(scaling, width=width, **reads, key=key)
-        case "node" | "node-fair":
-            return TimeRegressor.build(scaling, width=width, fair=method == "node-fair", key=key)
-    raise ValueError(f"unknown method {method!r}; choose from c-node, node, node-fair, equation")
+@dataclass(frozen=True)
+class PDESpec:
+    """What a learned PDE must know about its data."""
 
+    scaling: Scaling
+    """Units of x, t and u inside the networks."""
+    typical_value: float
+    """Mean norm of the values, in two digits, so that compiled programs are shared."""
+    lower: tuple[float, ...]
+    """Least value of each position and of the time."""
+    upper: tuple[float, ...]
+    """Largest value of each position and of the time."""
+    value_range: tuple[float, float]
+    """Least and largest first value."""
+    position_columns: tuple[str, ...]
+    """Names of the positions."""
+    value_columns: tuple[str, ...]
+    """Names of the values."""
 
-def crossing_penalty(spread: Float[Array, "points"]) -> Float[Array, "points"]:
-    """Paths that cross leave places that have several values or none: they are kept apart."""
-    return jnp.square(jax.nn.relu(_APART - spread))
+    @classmethod
+    def from_data(cls, loaded: SolutionData) -> "PDESpec":
+        """Describe the train and the validation split.
+
+        Args:
+            loaded: The data.
+
+        Returns:
+            Their description.
+        """
+        seen = loaded.seen
+        points = np.concatenate([seen.x, seen.t[:, None]], axis=1)
+        return cls(
+            scaling=Scaling.fit(*seen),
+            typical_value=float(f"{np.linalg.norm(seen.u, axis=1).mean():.1e}") or 1.0,
+            lower=tuple(map(float, points.min(axis=0))),
+            upper=tuple(map(float, points.max(axis=0))),
+            value_range=(float(seen.u[:, 0].min()), float(seen.u[:, 0].max())),
+            position_columns=loaded.position_columns,
+            value_columns=loaded.value_columns,
+        )
 
 
 class PDETask(AbstractTask):
-    """Learn a function of place and time.
+    """Learn a function of position and time.
 
     ```python
     import jax
-    from charax.data import load_solution
-    from charax.tasks.pde import PDETask
+    import charax
 
-    task = PDETask.of(load_solution("paper"), "node-fair", width=8)
-    assert task.build(jax.random.key(0)).initial is not None
+    config = charax.PDEConfig(data="paper", method="node-fair", width=8)
+    model = config.build_task(config.load_data().spec).build(jax.random.key(0))
+    assert model.initial is not None
     ```
     """
 
     method: PDEMethod = eqx.field(static=True)
+    """Which model."""
     width: int = eqx.field(static=True)
+    """Width of the networks."""
     solver: Solver
-    scaling: Scaling = eqx.field(static=True)
-    typical: float = eqx.field(static=True)
-    """The mean size of the values that were learned from, in two digits, so that programs are shared."""
-    lower: tuple[float, ...] = eqx.field(static=True)
-    """The least of each place and of the time that was learned from."""
-    upper: tuple[float, ...] = eqx.field(static=True)
-    value_range: tuple[float, float] = eqx.field(static=True)
-    """The least and the greatest first value that was learned from."""
-    places: tuple[str, ...] = eqx.field(static=True)
-    values: tuple[str, ...] = eqx.field(static=True)
-    velocity_reads: tuple[Part, ...] = eqx.field(static=True, default=("u",))
-    source_reads: tuple[Part, ...] = eqx.field(static=True, default=("u",))
+    """How to integrate."""
+    spec: PDESpec = eqx.field(static=True)
+    """The description of the data."""
+    velocity_reads: tuple[Dependence, ...] = eqx.field(static=True, default=("u",))
+    """What the velocity of `equation` depends on."""
+    source_reads: tuple[Dependence, ...] = eqx.field(static=True, default=("u",))
+    """What the source of `equation` depends on."""
     extrapolate: bool = eqx.field(static=True, default=False)
+    """Predict outside of the range of the data, too."""
 
     @property
-    def name(self) -> str:
-        return "regression"
-
-    @property
-    def chosen_by(self) -> str:
+    def monitor(self) -> str:
         return "loss"
 
     @property
     def higher_is_better(self) -> bool:
         return False
 
-    @classmethod
-    def of(
-        cls,
-        data: SolutionData,
-        method: PDEMethod,
-        *,
-        width: int,
-        solver: Solver | None = None,
-        velocity_reads: tuple[Part, ...] = ("u",),
-        source_reads: tuple[Part, ...] = ("u",),
-        extrapolate: bool = False,
-    ) -> "PDETask":
-        """The task of learning from some samples."""
-        seen = data.seen
-        points = np.concatenate([seen.x, seen.t[:, None]], axis=1)
-        return cls(
-            method=method,
-            width=width,
-            solver=DEFAULT_SOLVER if solver is None else solver,
-            scaling=Scaling.of(*seen),
-            typical=float(f"{np.linalg.norm(seen.u, axis=1).mean():.1e}") or 1.0,
-            lower=tuple(map(float, points.min(axis=0))),
-            upper=tuple(map(float, points.max(axis=0))),
-            value_range=(float(seen.u[:, 0].min()), float(seen.u[:, 0].max())),
-            places=data.places,
-            values=data.values,
-            velocity_reads=velocity_reads,
-            source_reads=source_reads,
-            extrapolate=extrapolate,
-        )
-
     def build(self, key: PRNGKeyArray) -> AbstractRegressor:
         reads = {"velocity_reads": self.velocity_reads, "source_reads": self.source_reads}
-        return build_regressor(self.method, self.scaling, width=self.width, **reads, key=key)
+        return build_regressor(self.method, self.spec.scaling, width=self.width, **reads, key=key)
 
     def loss(
-        self, model: eqx.Module, batch: Samples, key: PRNGKeyArray
+        self, model: eqx.Module, batch: SolutionSamples, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
         out = model(batch.x, batch.t, solver=self.solver)  # pyright: ignore[reportCallIssue]
-        # A path that was not found has nothing to say; the others go on learning without it.
-        error = jnp.where(out.found, self._squared(out.u, batch.u), 0)
+        # A characteristic that was not found has no gradient; the other points are learned without it.
+        error = jnp.where(out.found, self._squared_error(out.u, batch.u), 0)
         lost = 1 - out.found.mean()
-        loss = error.sum() / jnp.maximum(out.found.sum(), 1) + jnp.mean(crossing_penalty(out.spread))
-        return loss, {"failed": (lost > _LOST).astype(float), "lost": lost}
+        loss = error.sum() / jnp.maximum(out.found.sum(), 1) + jnp.mean(crossing_penalty(out.jacobian_determinant))
+        return loss, {"failed": (lost > _LARGEST_LOST_FRACTION).astype(float), "lost": lost}
 
-    def measure(self, model: eqx.Module, batch: Samples) -> dict[str, Float[Array, "batch"]]:
+    def metrics(self, model: eqx.Module, batch: SolutionSamples) -> dict[str, Float[Array, "batch"]]:
         out = model(batch.x, batch.t, solver=self.solver)  # pyright: ignore[reportCallIssue]
-        miss = jnp.linalg.norm(out.u - batch.u, axis=1)
+        error = jnp.linalg.norm(out.u - batch.u, axis=1)
         return {
-            "loss": self._squared(out.u, batch.u),
-            "deviation_percent": 100 * miss / jnp.linalg.norm(batch.u, axis=1),
-            "error_percent": 100 * miss / self.typical,
+            "loss": self._squared_error(out.u, batch.u),
+            "deviation_percent": 100 * error / jnp.linalg.norm(batch.u, axis=1),
+            "error_percent": 100 * error / self.spec.typical_value,
             "lost": 1 - out.found.astype(float),
         }
 
-    def _squared(
+    def _squared_error(
         self, u: Float[Array, "batch n"], truth: Float[Array | np.ndarray, "batch n"]
     ) -> Float[Array, "batch"]:
-        return jnp.mean(((u - truth) / jnp.asarray(self.scaling.value_spread)) ** 2, axis=1)
+        return jnp.mean(((u - truth) / jnp.asarray(self.spec.scaling.value_scale)) ** 2, axis=1)
 
-    def summarise(self, best: dict[str, Any], test: dict[str, Any]) -> dict[str, Any]:
+    def summary(self, best: dict[str, Any], test: dict[str, Any]) -> dict[str, Any]:
         return {
             "deviation_percent": test["test_deviation_percent"],
             "error_percent": test["test_error_percent"],
@@ -161,28 +135,43 @@ class PDETask(AbstractTask):
             "lost": test["test_lost"],
         }
 
-    def predict(self, model: eqx.Module, inputs: Path) -> Predictions:
-        """The values at the places and times of a file."""
-        columns = read_points(inputs, self.places)
+    def predict(
+        self, model: eqx.Module, inputs: Path, *, strict: bool = False, class_name: str | None = None
+    ) -> Predictions:
+        """Predict the values at the positions and times of a file. Points without a characteristic are marked."""
+        spec = self.spec
+        columns = read_points(inputs, spec.position_columns)
         if not self.extrapolate:
             self._check_range(columns.values, columns.row)
         u, found = self.evaluate(model, columns.values.astype(np.float32))
-        if not found.all():
-            raise RuntimeError(
-                f"{columns.row(~found)}: no learned path leads to this point, the root finder did not converge. "
-                "Learned paths cross there, or it is far from what was learned from: train longer or with another seed"
-            )
         spell = lambda row: [f"{value:.6g}" for value in row]
         rows = [spell(point) + spell(value) for point, value in zip(columns.values, u, strict=True)]
-        return Predictions([*self.places, "t", *self.values], rows)
+        header = [*spec.position_columns, "t", *spec.value_columns]
+        return mark_failures(
+            Predictions(header, rows),
+            ~found,
+            inputs=len(spec.position_columns) + 1,
+            names=[f"{columns.path}, row {number}" for number in columns.numbers],
+            reason="no learned characteristic leads to this point: train longer, or with another seed",
+            strict=strict,
+        )
 
     def evaluate(
         self, model: eqx.Module, points: Float[np.ndarray, "points dt"], *, batch_size: int = 256
     ) -> tuple[Float[np.ndarray, "points n"], Bool[np.ndarray, "points"]]:
-        """The values at points (x, t), and which of them a path was found to."""
-        # One compiled shape; wrapping around fills the last batch with real points.
-        rows = np.arange(-(-len(points) // batch_size) * batch_size) % len(points)
-        parts = [_evaluate(model, jnp.asarray(points[part]), self.solver) for part in rows.reshape(-1, batch_size)]
+        """Evaluate the learned function.
+
+        Args:
+            model: The trained model.
+            points: Positions and times (x, t).
+            batch_size: Points per solve.
+
+        Returns:
+            The values, and whether a characteristic was found for each point.
+        """
+        parts = [
+            _evaluate(model, jnp.asarray(points[rows]), self.solver) for rows in padded_batches(len(points), batch_size)
+        ]
         u, found = (
             np.concatenate([np.asarray(piece) for piece in pieces])[: len(points)]
             for pieces in zip(*parts, strict=True)
@@ -192,52 +181,42 @@ class PDETask(AbstractTask):
     def tabulate_equation(
         self, model: eqx.Module, known: AbstractProblem | None = None, *, points: int = 101
     ) -> tuple[Float[np.ndarray, "points"], Coefficients, Coefficients | None]:
-        """The learned `velocity` and `source` over the u of the data, in the middle of x and t; and the true ones."""
-        place, time = ((low + high) / 2 for low, high in zip(self.lower, self.upper, strict=True))
-        u = np.linspace(*self.value_range, points, dtype=np.float32)
-        x, t = jnp.full((points, 1), place), jnp.full(points, time)
+        """Tabulate the learned velocity and source over the values of the data, at the middle of x and t.
+
+        Args:
+            model: A trained `EquationRegressor`.
+            known: The true equation, if there is one.
+            points: Number of values.
+
+        Returns:
+            The values u, the learned `velocity` and `source` there, and the true ones.
+        """
+        position, time = ((low + high) / 2 for low, high in zip(self.spec.lower, self.spec.upper, strict=True))
+        u = np.linspace(*self.spec.value_range, points, dtype=np.float32)
+        x, t = jnp.full((points, 1), position), jnp.full(points, time)
         column = lambda values: np.asarray(values).reshape(points)
         both = lambda it, u: {"velocity": column(it.velocity(x, t, u)), "source": column(it.source(x, t, u))}
         return u, both(model, jnp.asarray(u)[:, None]), None if known is None else both(known, jnp.asarray(u))
 
+    def plot(self, model: eqx.Module, splits: Splits, folder: Path, *, data: str) -> list[Path]:
+        from charax.tasks.pde._plots import plot_pde
+
+        assert isinstance(model, AbstractRegressor)
+        return plot_pde(self, model, splits, folder, data)
+
     def _check_range(self, points: np.ndarray, row) -> None:
-        slack = 1e-6 * (np.asarray(self.upper) - self.lower)
-        outside = (points < self.lower - slack) | (points > self.upper + slack)
+        spec = self.spec
+        slack = 1e-6 * (np.asarray(spec.upper) - spec.lower)
+        outside = (points < spec.lower - slack) | (points > spec.upper + slack)
         if not outside.any():
             return
         first = int(np.argmax(outside.any(axis=1)))
         column = int(np.argmax(outside[first]))
         raise DataError(
-            f"{row(outside.any(axis=1))}: {(*self.places, 't')[column]} = {points[first, column]:g} is outside of what "
-            f"the model learned from, {self.lower[column]:g} to {self.upper[column]:g}: leave the row out, or train "
-            "with --extrapolate to be told what the model makes of it"
+            f"{row(outside.any(axis=1))}: {(*spec.position_columns, 't')[column]} = {points[first, column]:g} is "
+            f"outside of the range of the training data, {spec.lower[column]:g} to {spec.upper[column]:g}: leave the "
+            "row out, or train with --extrapolate"
         )
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "method": self.method,
-            "width": self.width,
-            "solver": solver_to_json(self.solver),
-            "scaling": self.scaling.to_json(),
-            "typical": self.typical,
-            **{name: list(getattr(self, name)) for name in _LISTS},
-            "extrapolate": self.extrapolate,
-        }
-
-    @classmethod
-    def from_json(cls, stored: dict[str, Any]) -> "PDETask":
-        return cls(
-            method=stored["method"],
-            width=stored["width"],
-            solver=solver_from_json(stored["solver"]),
-            scaling=Scaling.from_json(stored["scaling"]),
-            typical=stored["typical"],
-            **{name: tuple(stored[name]) for name in _LISTS},
-            extrapolate=stored["extrapolate"],
-        )
-
-
-_LISTS = ("lower", "upper", "value_range", "places", "values", "velocity_reads", "source_reads")
 
 
 @eqx.filter_jit

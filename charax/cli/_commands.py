@@ -1,0 +1,58 @@
+"""The tree of commands. Only the part of it that the arguments name is built, which keeps `--help` fast."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TypeVar
+
+import tyro
+from tyro.extras import SubcommandApp
+
+from charax._version import __version__
+from charax.cli import _catalogue, _reproduce, _train
+from charax.paper import EXPERIMENTS
+from charax.train import TASKS
+
+T = TypeVar("T")
+Build = Callable[[], Callable[..., None]]
+"""Makes a command."""
+
+
+def parse_and_run(arguments: Sequence[str]) -> None:
+    """Parse the arguments and run the command that they name."""
+    if list(arguments) == ["--version"]:
+        print(f"charax {__version__}")
+        return
+    first, second = (*arguments, "", "")[:2]
+    app = SubcommandApp()
+    for name, command in _only(_tree(), first).items():
+        if callable(command):
+            app.command(command(), name=name)
+            continue
+        group = SubcommandApp()
+        for leaf, build in _only(command, second).items():
+            group.command(build(), name=leaf)
+        app.command(group, name=name)
+    app.cli(
+        prog="charax",
+        description="Characteristic Neural ODEs.",
+        args=list(arguments),
+        config=(tyro.conf.FlagCreatePairsOff, tyro.conf.OmitArgPrefixes),
+    )
+
+
+def _tree() -> Mapping[str, Build | Mapping[str, Build]]:
+    return {
+        "models": lambda: _catalogue.list_models,
+        "data": {"list": lambda: _catalogue.list_datasets, "fetch": lambda: _catalogue.fetch_dataset},
+        "train": {name: partial(_train.train_command, config) for name, config in TASKS.items()},
+        "resume": lambda: _train.resume,
+        "evaluate": lambda: _train.evaluate,
+        "predict": lambda: _train.predict,
+        "sample": lambda: _train.sample,
+        "reproduce": {name: partial(_reproduce.reproduce_command, each) for name, each in EXPERIMENTS.items()},
+        "select": lambda: _reproduce.select_command,
+    }
+
+
+def _only(commands: Mapping[str, T], name: str) -> Mapping[str, T]:
+    return {name: commands[name]} if name in commands else commands

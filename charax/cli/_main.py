@@ -1,0 +1,52 @@
+"""Entry points, exit status and error messages."""
+
+import signal
+import sys
+from collections.abc import Sequence
+
+
+def console_main() -> int:
+    """Run the command of this process. Only here are the settings of the process made.
+
+    Returns:
+        The exit status.
+    """
+    from charax.train import tune_process, use_compilation_cache
+
+    use_compilation_cache()
+    tune_process()
+    return main(sys.argv[1:])
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run a command.
+
+    Args:
+        arguments: The command and its flags.
+
+    Returns:
+        The exit status: 0 for success, 2 for bad usage or bad input, 1 for anything else.
+
+    Raises:
+        SystemExit: For bad usage and for `--help`, with the exit status.
+    """
+    from charax.cli._commands import parse_and_run
+
+    try:
+        parse_and_run(arguments)
+    except (ValueError, OSError) as error:
+        return _fail(error, 2)
+    except RuntimeError as error:
+        return _fail(error, 1)
+    except KeyboardInterrupt as stop:
+        # A run that a signal stopped says which, and how to resume it.
+        return _fail(str(stop) or "interrupted", 128 + getattr(stop, "signal", signal.SIGINT))
+    return 0
+
+
+def _fail(reason: object, status: int) -> int:
+    from rich.console import Console
+
+    # Not folded to the width of the terminal, so that a path in it stays in one piece.
+    Console(stderr=True).print(f"charax: {reason}", style="red", markup=False, highlight=False, soft_wrap=True)
+    return status

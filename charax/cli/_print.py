@@ -1,0 +1,76 @@
+"""Answers on standard output: a table, or one JSON object."""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+if TYPE_CHECKING:
+    from charax.paper import Report
+
+Json = Annotated[bool, tyro.conf.arg(name="json", help="Print one JSON object on standard output instead of a table.")]
+Positional = tyro.conf.Positional
+
+
+def print_answer(
+    answer: Mapping[str, Any],
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    title: str = "",
+    note: str = "",
+    text_columns: int = 2,
+    as_json: bool,
+) -> None:
+    """Print a table with a note below it, or the answer as JSON."""
+    if as_json:
+        sys.stdout.write(json.dumps(answer) + "\n")
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(*columns[:text_columns], padding=(0, 0))
+    for column in columns[text_columns:]:
+        table.add_column(column, justify="right")
+    for row in rows:
+        table.add_row(*row)
+    console = Console()
+    if title:  # above, and not as the table's own, which would be folded to its width
+        console.print(title, style="italic", markup=False, highlight=False, soft_wrap=True)
+    console.print(table)
+    if note:
+        console.print(note, markup=False, highlight=False, soft_wrap=True)
+
+
+def print_metrics(
+    answer: Mapping[str, Any], metrics: Mapping[str, Any], *, title: str, note: str, as_json: bool
+) -> None:
+    """Print named numbers."""
+    rows = [[name.replace("_", " "), format_number(value)] for name, value in metrics.items()]
+    print_answer(answer, ["metric", "value"], rows, title=title, note=note, text_columns=1, as_json=as_json)
+
+
+def print_report(report: "Report", files: Sequence[object], *, as_json: bool) -> None:
+    """Print the table of a report and the files that it left."""
+    text = sum(1 for column in report.columns if not column.form)
+    written = f"Written: {', '.join(str(path) for path in files)}"
+    print_answer(
+        report.answer,
+        [column.title for column in report.columns],
+        report.cells,
+        title=report.title,
+        note=f"{report.note}\n{written}" if report.note else written,
+        text_columns=text,
+        as_json=as_json,
+    )
+
+
+def format_number(value: float | None) -> str:
+    """A number with fitting digits: whole numbers as they are, small ones with their leading digits."""
+    if value is None:
+        return "-"
+    if isinstance(value, int) or (value == int(value) and abs(value) < 1e15):
+        return f"{value:,.0f}"
+    return f"{value:.4f}" if abs(value) >= 0.01 else f"{value:.3g}"

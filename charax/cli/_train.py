@@ -1,0 +1,173 @@
+"""`charax train …`, made from the registered tasks, and what can be done with a run."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import tyro
+
+from charax import train
+from charax.cli._print import Json, Positional, print_answer, print_metrics
+from charax.tasks import density
+from charax.train import AbstractConfig
+
+if TYPE_CHECKING:
+    from charax.train import Run
+
+_SHOWN = 8
+"""Rows of predictions that are printed; the file has all of them."""
+_HELP = {
+    "classify": "Train a classifier on embedded, downloaded or own data.",
+    "density": "Train a continuous normalizing flow on points, tables or images.",
+    "pde": "Learn a PDE from samples of its solution: a built-in problem, or your own file.",
+    "forecast": "Learn to forecast time series: the paper's, or your own file of series, times and values.",
+}
+
+
+def train_command(config_type: type[AbstractConfig]) -> Callable[..., None]:
+    """The command that trains one task: its flags are the fields of the config."""
+
+    def command(
+        config: config_type,  # pyright: ignore[reportInvalidTypeForm]
+        *,
+        name: str | None = None,
+        output: Path = Path("runs"),
+        as_json: Json = False,
+    ) -> None:
+        folder = output / (train.name_run(output, config.label) if name is None else check_name(name))
+        print_run(train.train(config, folder, progress=train.make_progress()), as_json=as_json)
+
+    first = _HELP.get(config_type.name) or (config_type.__doc__ or "").strip().splitlines()[0]
+    command.__doc__ = f"""{first}
+
+    The metrics that are reported are explained in docs/metrics.md.
+
+    Args:
+        config: Data, model, solver, optimizer and training.
+        name: Name of the run. By default made from the task, the data and the method.
+        output: Folder in which the folder of the run is created.
+    """
+    return command
+
+
+def check_name(name: str) -> str:
+    """Refuse a name that would lead out of the output folder."""
+    if name in ("", ".", "..") or Path(name).name != name:
+        raise ValueError(f"--name must be a plain name without slashes, got {name!r}; choose the place with --output")
+    return name
+
+
+def print_run(run: "Run", *, as_json: bool) -> None:
+    """Plot a run and print its summary."""
+    answer = run.summary()
+    figures = ", ".join(str(path) for path in run.plot())
+    metrics = {name: value for name, value in answer.items() if name != "run"}
+    print_metrics(answer, metrics, title=f"Run {run.folder}", note=f"Figures: {figures}", as_json=as_json)
+
+
+def resume(run: Positional[Path], *, as_json: Json = False) -> None:
+    """Resume an interrupted run.
+
+    Args:
+        run: Folder of the run.
+    """
+    progress = train.make_progress()
+    if train.is_finished(run):
+        progress.say(f"{run} is finished: there is nothing left to train")
+    print_run(train.resume(run, progress=progress), as_json=as_json)
+
+
+def evaluate(
+    run: Positional[Path], *, split: Literal["train", "validation", "test"] = "test", as_json: Json = False
+) -> None:
+    """Evaluate a trained model on a split of its data. The metrics are explained in docs/metrics.md.
+
+    Args:
+        run: Folder of the run.
+        split: The split.
+    """
+    metrics = train.evaluate(run, split)
+    answer = {"run": str(run), "split": split, **metrics}
+    print_metrics(answer, metrics, title=f"{run} on the {split} split", note="", as_json=as_json)
+
+
+Class = Annotated[str | None, tyro.conf.arg(name="class")]
+
+
+def predict(
+    run: Positional[Path],
+    inputs: Positional[Path],
+    *,
+    output: Path = Path("predictions.csv"),
+    class_name: Class = None,
+    strict: bool = False,
+    as_json: Json = False,
+) -> None:
+    """Predict for new inputs and write a CSV file: classes and probabilities, values, or log-densities.
+
+    A row without an answer is left empty, and a column `status` says why.
+
+    Args:
+        run: Folder of the run.
+        inputs: An .npz, .csv, .parquet, image, or folder of images.
+        output: The file to write.
+        class_name: The class to condition on, for a density that was trained with --conditional. Without it there
+            is a column per class.
+        strict: Fail if one of the rows has no answer.
+    """
+    predictions = train.predict(run, inputs, strict=strict, class_name=class_name)
+    predictions.write(output)
+    count, failed = len(predictions.rows), predictions.failed
+    note = f"{failed} of {count} rows have no answer: see the column status of {output}" if failed else ""
+    answer: dict[str, Any] = {"output": str(output), "predictions": count, "failed": failed}
+    shown = predictions.shown
+    print_answer(
+        answer,
+        predictions.columns[:shown],
+        [row[:shown] for row in predictions.rows[:_SHOWN]],
+        title=f"Predictions, all of them in {output}",
+        note=note,
+        text_columns=shown,
+        as_json=as_json,
+    )
+
+
+def sample(
+    run: Positional[Path],
+    *,
+    number: Annotated[int, tyro.conf.arg(aliases=["-n"])] = 64,
+    class_name: Class = None,
+    temperature: float = 1.0,
+    seed: int = 0,
+    output: Path = Path("samples.npz"),
+    as_json: Json = False,
+) -> None:
+    """Draw samples from a trained density: an .npz file with x (and y, if it is conditional), and a figure.
+
+    Args:
+        run: Folder of the run.
+        number: Number of samples.
+        class_name: The class to sample from, for a density that was trained with --conditional; all classes in turn
+            if left out.
+        temperature: Multiplies the standard deviation of the base distribution; below 1 samples are more typical.
+        seed: Seed of the samples.
+        output: The .npz file to write; the figure is next to it.
+    """
+    import numpy as np
+
+    if output.suffix == ".png":
+        raise ValueError(f"{output} would be overwritten by the figure: give --output the name of an .npz file")
+    samples = train.sample(run, number, seed=seed, temperature=temperature, class_name=class_name)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    labels = {} if samples.classes is None else {"y": np.asarray(samples.classes)}
+    with output.open("wb") as file:
+        np.savez(file, x=samples.values, **labels)
+    figure = density.plot_samples(samples.values, samples.max_value, output.with_suffix(".png"))
+    answer = {"output": str(output), "picture": str(figure), "samples": number}
+    print_answer(
+        answer,
+        ["samples", "file", "figure"],
+        [[str(number), str(output), str(figure)]],
+        text_columns=3,
+        as_json=as_json,
+    )

@@ -1,0 +1,60 @@
+"""What every reproduction of a table or figure has in common."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from charax.paper._report import Report
+from charax.train import AbstractProgress
+
+
+class AbstractExperiment(ABC):
+    """A table or figure of the paper.
+
+    A subclass is a frozen dataclass: its fields are the flags of `charax reproduce NAME`, its docstring is the help.
+    """
+
+    name: ClassVar[str]
+    """The word after `charax reproduce`."""
+
+    @property
+    def label(self) -> str:
+        """The name of the default folder."""
+        return self.name
+
+    @abstractmethod
+    def run(self, folder: Path, progress: AbstractProgress) -> Report:
+        """Run the experiment, or resume it.
+
+        Args:
+            folder: Folder of the runs. Those that are there already are not repeated.
+            progress: Where to report.
+
+        Returns:
+            The results, which are not written yet.
+
+        Raises:
+            ValueError: If a setting cannot be used, or the folder has a run with other settings.
+        """
+
+
+def choose(given: Sequence[str], known: Sequence[str], what: str, budget: str) -> tuple[str, ...]:
+    """Restrict an experiment to some of its parts.
+
+    Args:
+        given: The parts that are asked for; all if empty.
+        known: All parts.
+        what: What they are, for the error.
+        budget: The budget, for the error.
+
+    Returns:
+        The parts to run.
+
+    Raises:
+        ValueError: If one is unknown.
+    """
+    for name in given:
+        if name not in known:
+            raise ValueError(f"budget {budget} has no {what} {name!r}; choose from {', '.join(known)}")
+    return tuple(given) or tuple(known)

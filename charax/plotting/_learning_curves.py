@@ -1,0 +1,42 @@
+"""Learning curves."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from charax.plotting._style import C_NODE, NODE, save_figure
+
+_LOSSES = {"nll": "negative log-likelihood", "bits_per_dim": "bits/dim"}
+"""Losses that have a name of their own, and how people write it."""
+
+
+def plot_learning_curves(history: Sequence[dict[str, Any]], path: Path) -> Path:
+    """Plot the metrics of the train and the validation split over the epochs.
+
+    Args:
+        history: The history of a run; rows without an `epoch` are left out.
+        path: The file.
+
+    Returns:
+        The file.
+    """
+    rows = [row for row in history if "epoch" in row]
+    names = [name for name in ("loss", "accuracy", "deviation_percent") if name in rows[0]]
+    titles = {"loss": next((title for name, title in _LOSSES.items() if f"validation_{name}" in rows[0]), "loss")}
+    with save_figure(path, width=3.8 * len(names), height=3.0) as figure:
+        axes = np.atleast_1d(figure.subplots(1, len(names)))
+        for axis, name in zip(axes, names, strict=True):
+            for key, colour, label in ((name, NODE, "training"), (f"validation_{name}", C_NODE, "validation")):
+                values = [np.nan if row[key] is None else row[key] for row in rows]
+                marker = "o" if len(rows) == 1 else None
+                axis.plot([row["epoch"] for row in rows], values, color=colour, label=label, marker=marker)
+            axis.set_xlabel("epoch")
+            axis.set_ylabel(titles.get(name, name).replace("deviation_percent", "relative error, %"))
+            axis.xaxis.get_major_locator().set_params(integer=True)
+            # A log-likelihood may be of either sign.
+            if name == "loss" and min(row[key] or 1 for row in rows for key in ("loss", "validation_loss")) > 0:
+                axis.set_yscale("log")
+        axes[-1].legend()
+    return path

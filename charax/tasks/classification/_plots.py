@@ -1,0 +1,69 @@
+"""Figures of a classifier: the characteristics it learned."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import equinox as eqx
+import jax.numpy as jnp
+import matplotlib as mpl
+import numpy as np
+from jaxtyping import Float, Int
+
+from charax.models import Classifier
+from charax.plotting import save_figure
+from charax.solve import Solver
+from charax.tasks.classification._task import ClassificationTask
+from charax.train import Splits
+
+_POINTS = 33
+_PER_CLASS = 12
+
+
+def plot_classifier(task: ClassificationTask, model: Classifier, splits: Splits, folder: Path) -> list[Path]:
+    """The learned characteristics of some test samples, if there are any."""
+    if not model.ode.field.characteristic_dim:
+        return []
+    test, classes = splits.test, task.spec.classes
+    chosen = np.concatenate([np.flatnonzero(test.targets == label)[:_PER_CLASS] for label in range(len(classes))])
+    x = characteristics_of(model, test.inputs[chosen], task.solver)
+    return [plot_learned_characteristics(x, test.targets[chosen], classes, folder / "characteristics.png")]
+
+
+@eqx.filter_jit
+def _characteristics(model: Classifier, inputs, solver: Solver):
+    data = jnp.asarray(inputs) if model.stem is None else model.stem(jnp.asarray(inputs))
+    context = data if "context" in model.ode.field.reads else None
+    at = jnp.linspace(0, 1, _POINTS)
+    return model.ode(data, solver=solver, context=context, at=at, with_characteristic=True).characteristic
+
+
+def characteristics_of(
+    model: Classifier, inputs: Float[np.ndarray, "n *shape"], solver: Solver
+) -> Float[np.ndarray, "points n k"]:
+    """x(s) of some inputs, on a uniform grid of s."""
+    return np.asarray(_characteristics(model, inputs, solver))
+
+
+def plot_learned_characteristics(
+    x: Float[np.ndarray, "points n k"], labels: Int[np.ndarray, "n"], classes: Sequence[str], path: Path
+) -> Path:
+    """The learned curves x(s), coloured by class: in the plane if k is at least 2, else over s."""
+    colours = mpl.colormaps["tab10" if len(classes) <= 10 else "turbo"]
+    pick = lambda label: colours(label % 10) if len(classes) <= 10 else colours(label / (len(classes) - 1))
+    s = np.linspace(0, 1, len(x))
+    with save_figure(path, width=8.4, height=3.6) as figure:
+        axes = figure.subplots(1, 2)
+        for i, label in enumerate(labels):
+            across, up = (x[:, i, 0], x[:, i, 1]) if x.shape[2] > 1 else (s, x[:, i, 0])
+            axes[0].plot(across, up, color=pick(int(label)), linewidth=0.9, alpha=0.7)
+            # The ends by themselves, which may be close together at the scale of the whole curves.
+            end = (across[-1], up[-1]) if x.shape[2] > 1 else (int(label), up[-1])
+            axes[1].plot(*end, "o", color=pick(int(label)), markersize=4)
+        for axis, title in zip(axes, ("learned characteristics x(s) of test samples", "end points x(1)"), strict=True):
+            axis.set_xlabel("$x_1$" if x.shape[2] > 1 else "s" if axis is axes[0] else "class")
+            axis.set_ylabel("$x_2$" if x.shape[2] > 1 else "x")
+            axis.set_title(title)
+        for label, name in list(enumerate(classes))[:20]:
+            axes[1].plot([], [], "o", color=pick(label), label=name)
+        axes[1].legend(loc="upper left", bbox_to_anchor=(1, 1), title="class")
+    return path

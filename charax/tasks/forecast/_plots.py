@@ -1,0 +1,68 @@
+"""Figures of a forecaster: forecasts with their prediction intervals."""
+
+from pathlib import Path
+
+import equinox as eqx
+import numpy as np
+
+from charax.data import Observations
+from charax.plotting import C_NODE, EXACT, NODE, save_figure
+from charax.tasks.forecast._task import ForecastTask
+from charax.train import Splits
+
+_SERIES = 4
+_POINTS = 121
+_OBSERVATIONS = 400
+
+
+def plot_forecasts(task: ForecastTask, model: eqx.Module, splits: Splits, path: Path) -> Path:
+    """Plot the forecasts of the first series, their prediction intervals, and the observations.
+
+    Args:
+        task: The task.
+        model: The trained model.
+        splits: The data of the run.
+        path: The file.
+
+    Returns:
+        The file.
+    """
+    names = task.spec.columns.values
+    series = np.unique(splits.train.series)[:_SERIES]
+    with save_figure(path, width=2.0 + 3.4 * len(series), height=2.8 * len(names)) as figure:
+        axes = figure.subplots(len(names), len(series), squeeze=False, sharex="col")
+        for column, index in enumerate(series):
+            train, validation, test = (part.take(np.flatnonzero(part.series == index)) for part in splits)
+            end = max(float(part.t.max()) for part in (train, validation, test) if len(part.t))
+            times = _times_along(train, end)
+            mean, lower, upper = task.forecast(model, times)
+            for row, name in enumerate(names):
+                axis = axes[row, column]
+                axis.fill_between(
+                    times.t,
+                    lower[:, row],
+                    upper[:, row],
+                    color=C_NODE,
+                    alpha=0.15,
+                    linewidth=0,
+                    label="95% prediction interval",
+                )
+                axis.plot(times.t, mean[:, row], color=C_NODE, label="forecast")
+                for part, colour, label in (
+                    (test, NODE, "test"),
+                    (validation, EXACT, "validation"),
+                    (train, "black", "training"),
+                ):
+                    few = part.take(np.arange(min(len(part.t), _OBSERVATIONS)))
+                    axis.plot(few.t, few.value[:, row], ".", color=colour, markersize=3, alpha=0.6, label=label)
+                axis.set_ylabel(name)
+                if row == len(names) - 1:
+                    axis.set_xlabel(f"{task.spec.columns.time} since the start")
+        axes[0, -1].legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
+    return path
+
+
+def _times_along(observations: Observations, end: float) -> Observations:
+    """A uniform grid of times along one series."""
+    first = observations.take(np.zeros(_POINTS, int))
+    return first._replace(t=np.linspace(0, end, _POINTS, dtype=np.float32))

@@ -1,0 +1,126 @@
+"""Figures of a learned PDE: its fit, its solution with characteristics, its equation."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from charax.data import BOXES
+from charax.models import AbstractRegressor, EquationRegressor
+from charax.pde import PROBLEMS, AbstractProblem, characteristics
+from charax.plotting import C_NODE, EXACT, save_figure
+from charax.tasks.pde._task import PDETask
+from charax.train import Splits
+
+_SIDE = 64
+_CURVES = 15
+
+
+def plot_pde(task: PDETask, model: AbstractRegressor, splits: Splits, folder: Path, data: str) -> list[Path]:
+    """Everything there is to see of a learned PDE."""
+    known = PROBLEMS[data]() if data in BOXES else None
+    scaling = task.spec.scaling
+    paths = [plot_fit(task, model, splits, folder / "fit.png")]
+    if scaling.dim == 1:
+        paths.append(plot_solution(task, model, known, folder / "solution.png"))
+    if isinstance(model, EquationRegressor) and scaling.dim == scaling.values == 1:
+        paths.append(plot_equation(task, model, known, folder / "equation.png"))
+    return paths
+
+
+def plot_fit(task: PDETask, model: AbstractRegressor, splits: Splits, path: Path) -> Path:
+    """Learned against true values of the test split."""
+    test, columns = splits.test, task.spec.value_columns
+    u, _ = task.evaluate(model, np.concatenate([test.x, test.t[:, None]], axis=1))
+    with save_figure(path, width=3.4 * len(columns), height=3.2) as figure:
+        axes = np.atleast_1d(figure.subplots(1, len(columns)))
+        for i, axis in enumerate(axes):
+            ends = test.u[:, i].min(), test.u[:, i].max()
+            axis.plot(ends, ends, color=EXACT, linewidth=1, label="exact")
+            axis.plot(test.u[:, i], u[:, i], "o", color=C_NODE, markersize=3, alpha=0.6, label="test points")
+            axis.set(xlabel=f"{columns[i]} of the data", ylabel=f"{columns[i]} of the model")
+        axes[0].legend()
+    return path
+
+
+def plot_solution(task: PDETask, model: AbstractRegressor, known: AbstractProblem | None, path: Path) -> Path:
+    """Plot the learned solution over the x-t plane with its characteristics, and the exact one and the error if known.
+
+    Args:
+        task: The task.
+        model: The trained model.
+        known: The true equation, if there is one.
+        path: The file.
+
+    Returns:
+        The file.
+    """
+    (left, start), (right, end) = task.spec.lower, task.spec.upper
+    x, t = np.linspace(left, right, _SIDE), np.linspace(start, end, _SIDE)
+    grid = np.stack([axis.reshape(-1) for axis in np.meshgrid(x, t)], axis=1).astype(np.float32)
+    u, found = task.evaluate(model, grid)
+    learned = np.where(found, u[:, 0], np.nan).reshape(_SIDE, _SIDE)
+    truth = None if known is None else _exact(known, grid).reshape(_SIDE, _SIDE)
+    panels = [("learned, with its characteristics", learned, "viridis")]
+    if truth is not None:
+        panels += [
+            ("exact, with its characteristics", truth, "viridis"),
+            ("absolute error", np.abs(learned - truth), "magma"),
+        ]
+    with save_figure(path, width=4.2 * len(panels), height=3.4) as figure:
+        axes = np.atleast_1d(figure.subplots(1, len(panels), sharey=True))
+        shared = learned if truth is None else truth
+        for axis, (title, values, colours) in zip(axes, panels, strict=True):
+            limits = {} if colours == "magma" else {"vmin": np.nanmin(shared), "vmax": np.nanmax(shared)}
+            shown = axis.pcolormesh(x, t, np.ma.masked_invalid(values), cmap=colours, shading="nearest", **limits)
+            figure.colorbar(shown, ax=axis)
+            axis.grid(visible=False)
+            axis.set(title=title, xlabel=task.spec.position_columns[0], xlim=(left, right), ylim=(start, end))
+        axes[0].set_ylabel("t")
+        _plot_characteristics(axes[0], model.characteristics, (left, right), t)
+        if known is not None:
+            _plot_characteristics(axes[1], lambda x, t: characteristics(known, x, t).x, (left, right), t)
+    return path
+
+
+def plot_equation(task: PDETask, model: eqx.Module, known: AbstractProblem | None, path: Path) -> Path:
+    """Plot the learned velocity and source over u at the middle of the data, and the exact ones if known.
+
+    Args:
+        task: The task.
+        model: A trained `EquationRegressor`.
+        known: The true equation, if there is one.
+        path: The file.
+
+    Returns:
+        The file.
+    """
+    u, learned, truth = task.tabulate_equation(model, known)
+    with save_figure(path, width=7.2, height=3.0) as figure:
+        for axis, name in zip(figure.subplots(1, 2), ("velocity", "source"), strict=True):
+            if truth is not None:
+                axis.plot(u, truth[name], color=EXACT, linewidth=4, alpha=0.5, label="exact")
+            axis.plot(u, learned[name], color=C_NODE, label="learned")
+            axis.set(xlabel="u", title=f"{name} {'a' if name == 'velocity' else 'c'}(u)")
+            axis.margins(y=0.15)
+            axis.legend()
+            if np.ptp(learned[name]) < 0.05 * np.ptp(learned["velocity"]):
+                half = 0.5 * np.ptp(learned["velocity"])  # what is nearly zero should look like it
+                axis.set_ylim(-half, half)
+    return path
+
+
+def _exact(known: AbstractProblem, grid: np.ndarray) -> np.ndarray:
+    u = known.exact(jnp.asarray(grid[:, :-1]), jnp.asarray(grid[:, -1]))
+    return np.asarray(u).reshape(len(grid), -1)[:, 0]
+
+
+def _plot_characteristics(axis, follow: Callable[[Array, Array], Array], x: tuple[float, float], t: np.ndarray) -> None:
+    # Also from beyond the edges: characteristics that enter later belong to the figure.
+    reach = x[1] - x[0]
+    starts = jnp.linspace(x[0] - reach, x[1] + reach, 3 * _CURVES)[:, None]
+    lines = np.asarray(follow(starts, jnp.asarray(t, jnp.float32)))
+    axis.plot(lines[..., 0], t, color="white", linewidth=0.8, alpha=0.8)

@@ -5,9 +5,9 @@ from ._conservation import TracerBurgers as TracerBurgers
 from ._conservation import Traffic as Traffic
 from ._curves import Curves as Curves
 from ._curves import characteristics as characteristics
+from ._failures import FootPointError as FootPointError
+from ._failures import MultivaluedError as MultivaluedError
 from ._points import Branches as Branches
-from ._points import FootPointError as FootPointError
-from ._points import MultivaluedError as MultivaluedError
 from ._points import solve as solve
 from ._problem import AbstractProblem as AbstractProblem
 from ._problem import Problem as Problem

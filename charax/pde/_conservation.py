@@ -1,4 +1,4 @@
-"""Problems with a closed form in which the speed depends on the value, so that characteristics may cross."""
+"""Problems with a closed form whose velocity depends on the value, so that characteristics may cross."""
 
 from collections.abc import Callable
 
@@ -19,39 +19,38 @@ def _foot_by_bisection(
     t: Float[Array, "batch"],
     crossing: Float[Array, ""],
 ) -> Float[Array, "batch"]:
-    """ξ with ξ + t·speed(profile(ξ)) = x, to the last digits; NaN from the first crossing on.
+    """ξ with ξ + t·speed(profile(ξ)) = x, to machine precision; NaN from the first crossing on.
 
-    A conservation law without source keeps u along straight characteristics, so this is its solution: no
-    characteristic is traced.
+    In a conservation law without source u is constant along straight characteristics, so no ODE needs to be solved.
     """
-    # Points may be less precise than the problem's parameters; the search needs one precision.
+    # Points may be less precise than the problem's parameters; the search needs one dtype.
     x, t = (value.astype(jnp.result_type(value, crossing)) for value in (x, t))
     slow, fast = (speed(bound) for bound in profile.bounds())
-    reach = jnp.maximum(jnp.abs(slow), jnp.abs(fast))
+    largest = jnp.maximum(jnp.abs(slow), jnp.abs(fast))
     resolution = 4 * float(jnp.finfo(x.dtype).eps)
 
-    def miss(foot: Array, args: tuple[AbstractProfile, Array, Array]) -> Array:
+    def residual(foot: Array, args: tuple[AbstractProfile, Array, Array]) -> Array:
         profile, x, t = args
         return foot + t * speed(profile(foot)) - x
 
     def find(x: Array, t: Array) -> Array:
-        margin = t * reach + 1
+        margin = t * largest + 1
         bracket = jax.lax.stop_gradient({"lower": x - margin, "upper": x + margin})
-        # Bisection ends when neither bracket nor residual can shrink; 64 halvings exhaust float64.
+        # Bisection ends when neither bracket nor residual can shrink; 64 bisections exhaust float64.
         finder = optx.Bisection(rtol=resolution, atol=resolution, flip=False)
         start = jax.lax.stop_gradient(x)
-        return optx.root_find(miss, finder, start, (profile, x, t), bracket, max_steps=64, throw=False).value
+        return optx.root_find(residual, finder, start, (profile, x, t), bracket, max_steps=64, throw=False).value
 
     return jnp.where(t < crossing, jax.vmap(find)(x, t), jnp.nan)
 
 
 def _first(steepest: Float[Array, ""]) -> Float[Array, ""]:
-    """The first crossing, where neighbours approach each other at this rate."""
+    """The time of the first crossing: one over the largest rate at which neighboring characteristics converge."""
     return jnp.where(steepest > 0, 1 / jnp.where(steepest > 0, steepest, 1), jnp.inf)
 
 
 class Burgers(AbstractProblem):
-    """uₜ + u·uₓ = 0, inviscid: what is high overtakes what is low, first at t = 1/max(−u₀′).
+    """The inviscid Burgers equation, uₜ + u·uₓ = 0, whose characteristics first cross at t = 1/max(−u₀′).
 
     ```python
     import jax.numpy as jnp
@@ -62,7 +61,9 @@ class Burgers(AbstractProblem):
     """
 
     profile: AbstractProfile
+    """The initial value."""
     domain: Domain = domain_field((-10.0, 10.0))
+    """(lower, upper) per space dimension."""
 
     def velocity(self, x: Line, t: Row, u: Row) -> Line:
         return u[:, None]
@@ -79,9 +80,9 @@ class Burgers(AbstractProblem):
 
 
 class Traffic(AbstractProblem):
-    """Lighthill–Whitham–Richards: uₜ + (limit·u(1 − u/jam))ₓ = 0 for the density u of cars.
+    """The Lighthill–Whitham–Richards model: uₜ + (limit·u(1 − u/jam))ₓ = 0 for the density u of cars.
 
-    Information travels at limit·(1 − 2u/jam), backwards in dense traffic.
+    Characteristics have the speed limit·(1 − 2u/jam), which is negative in dense traffic.
 
     ```python
     import jax.numpy as jnp
@@ -93,9 +94,13 @@ class Traffic(AbstractProblem):
     """
 
     profile: AbstractProfile = eqx.field(default_factory=lambda: Gaussian(height=0.6, width=1.0, base=0.2))
+    """The initial density."""
     limit: Parameter = eqx.field(default=1.0, converter=as_parameter)
+    """The speed on an empty road."""
     jam: Parameter = eqx.field(default=1.0, converter=as_parameter)
+    """The density at which traffic stops."""
     domain: Domain = domain_field((-10.0, 10.0))
+    """(lower, upper) per space dimension."""
 
     def velocity(self, x: Line, t: Row, u: Row) -> Line:
         return (self.limit * (1 - 2 * u / self.jam))[:, None]
@@ -113,7 +118,7 @@ class Traffic(AbstractProblem):
 
 
 class PaperProblem(AbstractProblem):
-    """u·uₓ + uₜ = u with u(x, 0) = slope·x.
+    """The PDE of the paper, u·uₓ + uₜ = u with u(x, 0) = slope·x.
 
     The paper's closed form belongs to the slope 2/3, where its text says 2.
 
@@ -127,7 +132,9 @@ class PaperProblem(AbstractProblem):
     """
 
     slope: Parameter = eqx.field(default=2 / 3, converter=as_parameter)
+    """The slope of the initial value."""
     domain: Domain = domain_field((-10.0, 10.0))
+    """(lower, upper) per space dimension."""
 
     def velocity(self, x: Line, t: Row, u: Row) -> Line:
         return u[:, None]
@@ -139,12 +146,12 @@ class PaperProblem(AbstractProblem):
         return self.slope * x[:, 0]
 
     def exact(self, x: Line, t: Row) -> Row:
-        spread = 1 + self.slope * jnp.expm1(t)  # dx/dξ, the distance between neighbours
+        spread = 1 + self.slope * jnp.expm1(t)  # dx/dξ
         return self.slope * x[:, 0] * jnp.exp(t) / jnp.where(spread > 0, spread, jnp.nan)
 
 
 class TracerBurgers(AbstractProblem):
-    """Burgers carrying a decaying tracer q, u = (v, q): vₜ + v·vₓ = 0 and qₜ + v·qₓ = −decay·q.
+    """The Burgers equation with a decaying tracer q, u = (v, q): vₜ + v·vₓ = 0 and qₜ + v·qₓ = −decay·q.
 
     ```python
     import jax.numpy as jnp
@@ -155,8 +162,11 @@ class TracerBurgers(AbstractProblem):
     """
 
     profile: AbstractProfile = eqx.field(default_factory=Gaussian)
+    """The initial velocity."""
     decay: Parameter = eqx.field(default=1.0, converter=as_parameter)
+    """The decay rate of the tracer."""
     domain: Domain = domain_field((-10.0, 10.0))
+    """(lower, upper) per space dimension."""
 
     def velocity(self, x: Line, t: Row, u: Plane) -> Line:
         return u[:, :1]
@@ -186,7 +196,9 @@ class PlaneBurgers(AbstractProblem):
     """
 
     matrix: Float[Array, "2 2"] = eqx.field(default=((0.5, -1.0), (0.3, -0.4)), converter=as_parameter)
+    """A."""
     domain: Domain = domain_field((-4.0, 4.0), (-4.0, 4.0))
+    """(lower, upper) per space dimension."""
 
     def velocity(self, x: Plane, t: Row, u: Plane) -> Plane:
         return u

@@ -12,11 +12,23 @@ from charax.solve._checks import is_concrete
 
 
 class Curves(eqx.Module):
-    """Characteristics in space and time, and the values that they carry."""
+    """Characteristics in space and time, and the values along them.
+
+    ```python
+    import jax.numpy as jnp
+    from charax.pde import Advection, Curves, characteristics
+
+    curves: Curves = characteristics(Advection(), jnp.zeros((1, 1)), jnp.array([0.0, 2.0]))
+    assert curves.x.shape == (2, 1, 1) and curves.u.shape == (2, 1)
+    ```
+    """
 
     t: Float[Array, "times"]
+    """The times."""
     x: Float[Array, "times starts d"]
+    """The positions."""
     u: Float[Array, "times starts *n"]
+    """The values."""
 
 
 def characteristics(
@@ -26,32 +38,49 @@ def characteristics(
     *,
     solver: Solver | None = None,
 ) -> Curves:
-    """Follow the characteristics from the foot points `starts` (at t = 0), and say where they are at `times`.
+    """Integrate characteristics from given foot points.
 
-    They may cross; each keeps its own value.
+    They may cross; each has its own value.
 
     ```python
     import jax.numpy as jnp
-    from charax.pde import PROBLEMS, characteristics
+    from charax.pde import Advection, characteristics
 
-    curves = characteristics(PROBLEMS["advection"](), jnp.zeros((1, 1)), jnp.array([0.0, 2.0]))
+    curves = characteristics(Advection(), jnp.zeros((1, 1)), jnp.array([0.0, 2.0]))
     assert jnp.allclose(curves.x[:, 0, 0], jnp.array([0.0, 2.0]))
     ```
+
+    Args:
+        problem: The problem.
+        starts: The foot points, at t = 0.
+        times: Increasing times at which positions and values are returned.
+        solver: How to integrate; `per_sample` is set here. By default dopri8 to 1e-10 in float64 and 1e-6 in float32.
+
+    Returns:
+        The characteristics.
+
+    Raises:
+        ValueError: If the foot points have a wrong shape, or the times are not increasing, finite and at least 0.
+        SolveError: If a characteristic cannot be integrated to the last time.
     """
     if starts.ndim != 2 or starts.shape[1] != problem.dim:
         raise ValueError(f"starts must be [starts, {problem.dim}], one row per foot point, got shape {starts.shape}")
     times = times.astype(starts.dtype)
     if is_concrete(times):
-        when = np.asarray(times)
-        if when.size == 0 or not np.isfinite(when).all() or (when < 0).any() or (np.diff(when) < 0).any():
-            raise ValueError("times must be finite, at least 0 and in increasing order, and there must be one at least")
+        known = np.asarray(times)
+        if known.size == 0 or not np.isfinite(known).all() or (known < 0).any() or (np.diff(known) < 0).any():
+            raise ValueError("times must be finite, at least 0 and in increasing order; give one or more")
     problem = cast(problem, starts.dtype)
     value_shape(problem, starts.dtype)
     end = times[-1]
     fractions = jnp.where(end > 0, times / jnp.where(end > 0, end, 1), 0)
-    walk = prepare(solver, starts.dtype).solve(
-        Flow(problem), problem.initial(starts), x0=starts, context=jnp.full(starts.shape[:1], end), at=fractions
+    solution = prepare(solver, starts.dtype).solve(
+        Flow(problem),
+        problem.initial(starts),
+        x0=starts,
+        context=jnp.full(starts.shape[:1], end),
+        at=fractions,
     )
-    assert walk.characteristic is not None
-    assert walk.trajectory is not None
-    return Curves(times, walk.characteristic, walk.trajectory)
+    assert solution.characteristic is not None
+    assert solution.trajectory is not None
+    return Curves(times, solution.characteristic, solution.trajectory)

@@ -1,4 +1,4 @@
-"""Walk along the characteristics of a problem, each to its own time."""
+"""The characteristics of a problem as a field, each integrated to its own time."""
 
 import dataclasses
 import math
@@ -18,20 +18,20 @@ from charax.solve._checks import is_concrete
 
 
 def default_solver(dtype: jnp.dtype) -> Solver:
-    """Accurate to about the square root of what the precision resolves, and better in float64."""
+    """Accurate to about the square root of the precision, and better in float64."""
     tolerance = 1e-10 if dtype == jnp.float64 else 1e-6
     return Solver("dopri8", rtol=tolerance, atol=tolerance, max_steps=256)
 
 
 def prepare(solver: Solver | None, dtype: jnp.dtype) -> Solver:
-    """Every characteristic takes its own steps, so that one that runs off to infinity does not stop the others."""
+    """Every characteristic has its own steps, so that one that diverges does not stop the others."""
     solver = default_solver(dtype) if solver is None else solver
     # Numpy, because a comparison of a jax array is not a bool inside of `jit`, where the solver checks its tolerances.
     plain = lambda value: np.asarray(value) if is_concrete(value) else value
     return dataclasses.replace(solver, per_sample=True, rtol=plain(solver.rtol), atol=plain(solver.atol))
 
 
-def _rates(problem: AbstractProblem, x: Array, t: Array, u: Array) -> tuple[Array, Array]:
+def _derivatives(problem: AbstractProblem, x: Array, t: Array, u: Array) -> tuple[Array, Array]:
     a, c = problem.velocity(x, t, u), problem.source(x, t, u)
     if a.shape != x.shape:
         raise ValueError(f"velocity(x, t, u) must return [batch, d] = {x.shape}, but returned {a.shape}")
@@ -44,18 +44,18 @@ def _per_sample(t: Float[Array, "batch"], like: Array) -> Array:
     return t.reshape(-1, *(1,) * (like.ndim - 1))
 
 
-Rates = Callable[[AbstractProblem, Array, Array, Array], tuple[Array, Array]]
-"""dx/dt and the rate of the state, from a problem, places, times and states."""
+Derivatives = Callable[[AbstractProblem, Array, Array, Array], tuple[Array, Array]]
+"""dx/dt and the time derivative of the state, as a function of (problem, x, t, state)."""
 
 
 class Flow(AbstractField):
-    """dx/ds = T·a and du/ds = T·c for s in [0, 1]: one solve takes every sample to its own time T, its context.
+    """dx/ds = T·a and du/ds = T·c for s in [0, 1]: one solve integrates every sample to its own time T, its context.
 
-    With `linearised` rates the state is a packed `Sensitivity`.
+    With `linearized` derivatives the state is a packed `Sensitivity`.
     """
 
     problem: AbstractProblem
-    rates: Rates = eqx.field(static=True, default=_rates)
+    derivatives: Derivatives = eqx.field(static=True, default=_derivatives)
 
     @property
     def characteristic_dim(self) -> int:
@@ -70,17 +70,18 @@ class Flow(AbstractField):
     ) -> tuple[Float[Array, "batch k"], Float[Array, "batch *state"]]:
         assert x is not None
         assert z.context is not None
-        dx, du = self.rates(self.problem, x, s * z.context, u)
+        dx, du = self.derivatives(self.problem, x, s * z.context, u)
         return _per_sample(z.context, dx) * dx, _per_sample(z.context, du) * du
 
 
 class Sensitivity(eqx.Module):
-    """A value and its derivatives with respect to the foot point, as one state."""
+    """A value and the derivatives with respect to the foot point ξ, as one state."""
 
     u: Float[Array, "batch *n"]
     dx: Float[Array, "batch d d"]
-    """∂xᵢ/∂ξⱼ: singular where neighbouring characteristics cross."""
+    """∂xᵢ/∂ξⱼ: singular where neighboring characteristics cross."""
     du: Float[Array, "batch *n d"]
+    """∂u/∂ξⱼ"""
 
     def pack(self) -> Float[Array, "batch state"]:
         return jnp.concatenate([leaf.reshape(leaf.shape[0], -1) for leaf in (self.u, self.dx, self.du)], axis=1)
@@ -93,15 +94,15 @@ class Sensitivity(eqx.Module):
         return Sensitivity(u.reshape(batch, *value_shape), dx.reshape(batch, d, d), du.reshape(batch, *value_shape, d))
 
 
-def linearised(problem: AbstractProblem, x: Array, t: Array, state: Array) -> tuple[Array, Array]:
-    """The rates of the flow together with those of its derivatives; the state is a packed `Sensitivity`."""
-    at = Sensitivity.unpack(state, value_shape(problem, x.dtype), problem.dim)
-    rates, linear = jax.linearize(lambda x, u: _rates(problem, x, t, u), x, at.u)
-    ddx, ddu = jax.vmap(linear, in_axes=-1, out_axes=-1)(at.dx, at.du)
-    return rates[0], Sensitivity(rates[1], ddx, ddu).pack()
+def linearized(problem: AbstractProblem, x: Array, t: Array, state: Array) -> tuple[Array, Array]:
+    """The derivatives of the flow together with those of its sensitivities; the state is a packed `Sensitivity`."""
+    now = Sensitivity.unpack(state, value_shape(problem, x.dtype), problem.dim)
+    (a, c), linear = jax.linearize(lambda x, u: _derivatives(problem, x, t, u), x, now.u)
+    ddx, ddu = jax.vmap(linear, in_axes=-1, out_axes=-1)(now.dx, now.du)
+    return a, Sensitivity(c, ddx, ddu).pack()
 
 
-def start_sensitivity(problem: AbstractProblem, foot: Float[Array, "batch d"]) -> Float[Array, "batch state"]:
+def initial_sensitivity(problem: AbstractProblem, foot: Float[Array, "batch d"]) -> Float[Array, "batch state"]:
     """At t = 0, x is the foot point and u its initial value."""
     directions = jnp.eye(problem.dim, dtype=foot.dtype)
     derivative = lambda e: jax.jvp(problem.initial, (foot,), (jnp.broadcast_to(e, foot.shape),))[1]
@@ -113,15 +114,15 @@ def start_sensitivity(problem: AbstractProblem, foot: Float[Array, "batch d"]) -
 
 
 def value_shape(problem: AbstractProblem, dtype: jnp.dtype) -> tuple[int, ...]:
-    """The shape of u at one point; refuses an initial value that does not fit."""
+    """The shape of u at one point; raises if the initial value does not have one row per point."""
     u = jax.eval_shape(problem.initial, jax.ShapeDtypeStruct((3, problem.dim), dtype))
     if u.ndim == 0 or u.shape[0] != 3:
         raise ValueError(f"initial(x) must return one row per row of x, but for 3 rows it returned shape {u.shape}")
     return u.shape[1:]
 
 
-class Arrival(NamedTuple):
-    """Where a characteristic is at its time."""
+class Endpoint(NamedTuple):
+    """Position and value of a characteristic at time t."""
 
     x: Float[Array, "d"]
     u: Float[Array, "*n"]
@@ -129,41 +130,43 @@ class Arrival(NamedTuple):
     """An `Outcome` of the solve; None in a derivative."""
 
 
-def _walk(foot: Array, t: Array, problem: AbstractProblem, solver: Solver) -> Arrival:
+def _integrate(foot: Array, t: Array, problem: AbstractProblem, solver: Solver) -> Endpoint:
     joint = dataclasses.replace(solver, per_sample=False)  # this is one sample; the caller maps over them
     end = joint.solve(Flow(problem), problem.initial(foot[None]), x0=foot[None], context=t[None])
     assert end.x is not None
-    return Arrival(end.x[0], end.u[0], end.outcome)
+    return Endpoint(end.x[0], end.u[0], end.outcome)
 
 
 @eqx.filter_custom_jvp
-def arrive(foot: Array, t: Array, problem: AbstractProblem, solver: Solver) -> Arrival:
-    """Follow the characteristic from one foot point to time t.
+def integrate_characteristic(foot: Array, t: Array, problem: AbstractProblem, solver: Solver) -> Endpoint:
+    """Integrate the characteristic from one foot point to time t.
 
-    A root finder wants the derivative with respect to the foot point at every iteration: that comes from the
-    linearised flow, in the same solve. All other derivatives go through the steps of the solver.
+    A root finder needs the derivative with respect to the foot point at every iteration: that comes from the
+    linearized flow, in the same solve. All other derivatives go through the steps of the solver.
     """
-    return _walk(foot, t, problem, solver)
+    return _integrate(foot, t, problem, solver)
 
 
-@arrive.def_jvp
-def _arrive_jvp(primals, tangents):
+@integrate_characteristic.def_jvp
+def _integrate_characteristic_jvp(primals, tangents):
     foot, t, problem, solver = primals
     foot_tangent, *others = tangents
     if jax.tree.leaves(others):
         # Only this adjoint has both modes, which an implicit gradient needs: forwards, then transposed.
         direct = dataclasses.replace(solver, adjoint="direct")
-        walk = lambda foot, t, problem: _walk(foot, t, problem, direct)
-        return eqx.filter_jvp(walk, (foot, t, problem), (foot_tangent, *others[:2]))
-    end, x, outcome = follow(foot, t, problem, solver)
-    out = Arrival(x, end.u[0], outcome)
-    return out, Arrival(end.dx[0] @ foot_tangent, end.du[0] @ foot_tangent, None)
+        integrate = lambda foot, t, problem: _integrate(foot, t, problem, direct)
+        return eqx.filter_jvp(integrate, (foot, t, problem), (foot_tangent, *others[:2]))
+    sensitivity, x, outcome = integrate_linearized(foot, t, problem, solver)
+    end = Endpoint(x, sensitivity.u[0], outcome)
+    return end, Endpoint(sensitivity.dx[0] @ foot_tangent, sensitivity.du[0] @ foot_tangent, None)
 
 
-def follow(foot: Array, t: Array, problem: AbstractProblem, solver: Solver) -> tuple[Sensitivity, Array, Array]:
-    """The value and sensitivities, the place and the outcome at the end of one characteristic."""
+def integrate_linearized(
+    foot: Array, t: Array, problem: AbstractProblem, solver: Solver
+) -> tuple[Sensitivity, Array, Array]:
+    """The value with its sensitivities, the position and the outcome at the end of one characteristic."""
     joint = dataclasses.replace(solver, per_sample=False)
-    start = start_sensitivity(problem, foot[None])
-    end = joint.solve(Flow(problem, linearised), start, x0=foot[None], context=t[None])
+    start = initial_sensitivity(problem, foot[None])
+    end = joint.solve(Flow(problem, linearized), start, x0=foot[None], context=t[None])
     assert end.x is not None
     return Sensitivity.unpack(end.u, value_shape(problem, foot.dtype), problem.dim), end.x[0], end.outcome

@@ -1,4 +1,4 @@
-"""What is to be solved: uₜ + a(x, t, u)·∇u = c(x, t, u) with u(x, 0) = u₀(x)."""
+"""The PDE: uₜ + a(x, t, u)·∇u = c(x, t, u) with u(x, 0) = u₀(x)."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 Domain = tuple[tuple[float, float], ...]
 
 Row = Float[Array, "batch"]
-Place = Float[Array, "batch d"]
+Position = Float[Array, "batch d"]
 Line = Float[Array, "batch 1"]
 Plane = Float[Array, "batch 2"]
 
@@ -36,14 +36,22 @@ def domain_field(*default: tuple[float, float]):
 
 
 class AbstractProblem(eqx.Module):
-    """A first-order quasi-linear PDE and its initial value, row by row for a batch of points.
+    """A first-order quasi-linear PDE and its initial value; all methods take a batch of points.
 
-    Along a characteristic dx/dt = a and du/dt = c, so everything is known once its foot point, the place
-    where it starts at t = 0, is known. Arrays that a problem holds are its parameters: gradients reach them.
+    Along a characteristic dx/dt = a and du/dt = c, so that the value at a point follows from its foot point, where the
+    characteristic through it starts at t = 0. The arrays of a problem are its parameters, which have gradients.
+
+    ```python
+    import jax.numpy as jnp
+    from charax.pde import AbstractProblem, Advection
+
+    problem: AbstractProblem = Advection(speed=[2.0])
+    assert problem.velocity(jnp.zeros((1, 1)), jnp.zeros(1), jnp.zeros(1)) == 2
+    ```
     """
 
     domain: eqx.AbstractVar[Domain]
-    """Where the initial value is given. Characteristics start here and nowhere else."""
+    """(lower, upper) per space dimension: where the initial value is given and all characteristics start."""
 
     @property
     def dim(self) -> int:
@@ -54,25 +62,58 @@ class AbstractProblem(eqx.Module):
     def velocity(
         self, x: Float[Array, "batch d"], t: Float[Array, "batch"], u: Float[Array, "batch *n"]
     ) -> Float[Array, "batch d"]:
-        """a(x, t, u)"""
+        """Evaluate the velocity a(x, t, u).
+
+        Args:
+            x: Positions.
+            t: Times.
+            u: Values.
+
+        Returns:
+            dx/dt.
+        """
 
     @abstractmethod
     def source(
         self, x: Float[Array, "batch d"], t: Float[Array, "batch"], u: Float[Array, "batch *n"]
     ) -> Float[Array, "batch *n"]:
-        """c(x, t, u)"""
+        """Evaluate the source c(x, t, u).
+
+        Args:
+            x: Positions.
+            t: Times.
+            u: Values.
+
+        Returns:
+            du/dt along the characteristic.
+        """
 
     @abstractmethod
     def initial(self, x: Float[Array, "batch d"]) -> Float[Array, "batch *n"]:
-        """u(x, 0)"""
+        """Evaluate the initial value u(x, 0).
+
+        Args:
+            x: Positions.
+
+        Returns:
+            The values.
+        """
 
     @abstractmethod
     def exact(self, x: Float[Array, "batch d"], t: Float[Array, "batch"]) -> Float[Array, "batch *n"]:
-        """The solution in closed form before the first crossing, NaN from there on."""
+        """Evaluate the closed-form solution.
+
+        Args:
+            x: Positions.
+            t: Times.
+
+        Returns:
+            The values before the first crossing of characteristics, NaN from there on.
+        """
 
 
 class Problem(AbstractProblem):
-    """A problem made of functions. A function that is an equinox module brings its parameters with it.
+    """A problem defined by functions. The parameters of a function that is an equinox module are part of the problem.
 
     ```python
     import jax.numpy as jnp
@@ -88,7 +129,7 @@ class Problem(AbstractProblem):
     ```
     """
 
-    # What these return is checked where they are used, with a message that names the function.
+    # The shapes that these return are checked where they are used, with a message that names the function.
     velocity_function: Callable[..., Float[Array, "batch d"]]
     initial_function: Callable[..., Float[Array, "batch *n"]]
     source_function: Callable[..., Float[Array, "batch *n"]] | None
@@ -104,7 +145,18 @@ class Problem(AbstractProblem):
         source: Callable[..., Float[Array, "batch *n"]] | None = None,
         exact: Callable[..., Float[Array, "batch *n"]] | None = None,
     ):
-        """`velocity(x, t, u)`, `source(x, t, u)` (nothing if left out), `initial(x)`, `exact(x, t)` if it is known."""
+        """Define a problem.
+
+        Args:
+            velocity: `velocity(x, t, u)` returns dx/dt.
+            initial: `initial(x)` returns u(x, 0).
+            domain: (lower, upper) per space dimension; a single pair is one dimension.
+            source: `source(x, t, u)` returns du/dt along a characteristic; zero if left out.
+            exact: `exact(x, t)` returns the solution, if it is known.
+
+        Raises:
+            ValueError: If the domain is not finite or empty.
+        """
         self.velocity_function = velocity
         self.initial_function = initial
         self.source_function = source
@@ -131,5 +183,5 @@ class Problem(AbstractProblem):
 
 
 def cast(problem: AbstractProblem, dtype: jnp.dtype) -> AbstractProblem:
-    """The problem in one precision, so that a parameter made in another does not change it halfway."""
+    """The problem in one precision, so that a parameter of another does not promote the solution."""
     return jax.tree.map(lambda leaf: leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf, problem)

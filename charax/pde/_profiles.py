@@ -1,4 +1,4 @@
-"""Initial values in one dimension, with what a closed form needs to know of them."""
+"""Initial values in one dimension, with the bounds that closed-form solutions need."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -12,24 +12,48 @@ Parameter = Float[Array, ""]
 
 
 def as_parameter(value: ArrayLike | Sequence) -> Array:
-    """A number, or several, that gradients reach."""
+    """A parameter as a floating-point array."""
     return jnp.asarray(value, float)
 
 
 class AbstractProfile(eqx.Module):
-    """A function of one variable, its range and its steepest slopes."""
+    """A function of one variable, with bounds of its values and of its derivative.
+
+    ```python
+    import jax.numpy as jnp
+    from charax.pde import AbstractProfile, Sine
+
+    profile: AbstractProfile = Sine(amplitude=2.0)
+    assert profile.bounds() == (-2, 2) and profile(jnp.zeros(3)).shape == (3,)
+    ```
+    """
 
     @abstractmethod
     def __call__(self, x: Float[Array, "*points"]) -> Float[Array, "*points"]:
-        """The value at x."""
+        """Evaluate the profile.
+
+        Args:
+            x: Positions.
+
+        Returns:
+            The values.
+        """
 
     @abstractmethod
     def bounds(self) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        """The smallest and the largest value."""
+        """Bound the values.
+
+        Returns:
+            The smallest and the largest value.
+        """
 
     @abstractmethod
     def slopes(self) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        """The smallest and the largest derivative."""
+        """Bound the derivative.
+
+        Returns:
+            The smallest and the largest derivative.
+        """
 
 
 class Gaussian(AbstractProfile):
@@ -44,8 +68,11 @@ class Gaussian(AbstractProfile):
     """
 
     height: Parameter = eqx.field(default=1.0, converter=as_parameter)
+    """The height above the base."""
     width: Parameter = eqx.field(default=1.0, converter=as_parameter)
+    """The standard deviation."""
     base: Parameter = eqx.field(default=0.0, converter=as_parameter)
+    """The value far from the origin."""
 
     def __call__(self, x: Float[Array, "*points"]) -> Float[Array, "*points"]:
         return self.base + self.height * jnp.exp(-0.5 * (x / self.width) ** 2)
@@ -71,8 +98,11 @@ class Sine(AbstractProfile):
     """
 
     amplitude: Parameter = eqx.field(default=1.0, converter=as_parameter)
+    """The amplitude."""
     wavenumber: Parameter = eqx.field(default=1.0, converter=as_parameter)
+    """2π over the wavelength."""
     mean: Parameter = eqx.field(default=0.0, converter=as_parameter)
+    """The mean value."""
 
     def __call__(self, x: Float[Array, "*points"]) -> Float[Array, "*points"]:
         return self.mean + self.amplitude * jnp.sin(self.wavenumber * x)
@@ -97,7 +127,9 @@ class Ramp(AbstractProfile):
     """
 
     height: Parameter = eqx.field(default=1.0, converter=as_parameter)
+    """The value for x < 0."""
     length: Parameter = eqx.field(default=1.0, converter=as_parameter)
+    """The length of the ramp."""
 
     def __call__(self, x: Float[Array, "*points"]) -> Float[Array, "*points"]:
         return self.height * jnp.clip(1 - x / self.length, 0, 1)

@@ -1,11 +1,11 @@
-"""Linear problems with a closed form: what is carried along at a speed that does not depend on it."""
+"""Linear transport problems with a closed form: the velocity does not depend on the value."""
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from charax.pde._problem import AbstractProblem, Domain, Line, Place, Plane, Row, domain_field
+from charax.pde._problem import AbstractProblem, Domain, Line, Plane, Position, Row, domain_field
 from charax.pde._profiles import Parameter, as_parameter
 
 
@@ -14,7 +14,7 @@ def _pulse(x: Float[Array, "batch d"], centre: Array, width: Array) -> Float[Arr
 
 
 class Advection(AbstractProblem):
-    """uₜ + speed·∇u = rate·u(1 − u): a Gaussian pulse carried along, and growing where there is a rate.
+    """uₜ + speed·∇u = rate·u(1 − u): advection of a Gaussian pulse, with logistic growth.
 
     ```python
     import jax.numpy as jnp
@@ -26,24 +26,28 @@ class Advection(AbstractProblem):
     """
 
     speed: Float[Array, "d"] = eqx.field(default=(1.0,), converter=as_parameter)
+    """The velocity, one number per space dimension."""
     width: Parameter = eqx.field(default=0.5, converter=as_parameter)
+    """The standard deviation of the pulse."""
     rate: Parameter = eqx.field(default=0.0, converter=as_parameter)
+    """The growth rate."""
     domain: Domain = domain_field((-10.0, 10.0))
+    """(lower, upper) per space dimension."""
 
     def __check_init__(self):
         if self.speed.shape != (self.dim,):
             raise ValueError(f"speed has shape {self.speed.shape}, but domain has {self.dim} dimensions")
 
-    def velocity(self, x: Place, t: Row, u: Row) -> Place:
+    def velocity(self, x: Position, t: Row, u: Row) -> Position:
         return jnp.broadcast_to(self.speed, x.shape)
 
-    def source(self, x: Place, t: Row, u: Row) -> Row:
+    def source(self, x: Position, t: Row, u: Row) -> Row:
         return self.rate * u * (1 - u)
 
-    def initial(self, x: Place) -> Row:
+    def initial(self, x: Position) -> Row:
         return _pulse(x, jnp.zeros(()), self.width)
 
-    def exact(self, x: Place, t: Row) -> Row:
+    def exact(self, x: Position, t: Row) -> Row:
         u = self.initial(x - self.speed * t[:, None])
         return u / (u + (1 - u) * jnp.exp(-self.rate * t))
 
@@ -61,7 +65,9 @@ class VariableAdvection(AbstractProblem):
     """
 
     rate: Parameter = eqx.field(default=1.0, converter=as_parameter)
+    """The largest velocity."""
     domain: Domain = domain_field((-10.0, 10.0))
+    """(lower, upper) per space dimension."""
 
     def velocity(self, x: Line, t: Row, u: Row) -> Line:
         return self.rate * jnp.sin(x) * jnp.cos(t)[:, None]
@@ -81,7 +87,7 @@ class VariableAdvection(AbstractProblem):
 
 
 class Rotation(AbstractProblem):
-    """uₜ + frequency·(−y, x)·∇u = 0: a pulse off the centre that goes round it.
+    """uₜ + frequency·(−y, x)·∇u = 0: a Gaussian pulse that rotates around the origin.
 
     ```python
     import jax.numpy as jnp
@@ -93,9 +99,13 @@ class Rotation(AbstractProblem):
     """
 
     frequency: Parameter = eqx.field(default=1.0, converter=as_parameter)
+    """The angular frequency."""
     centre: Float[Array, "2"] = eqx.field(default=(1.0, 0.0), converter=as_parameter)
+    """The initial center of the pulse."""
     width: Parameter = eqx.field(default=0.5, converter=as_parameter)
+    """The standard deviation of the pulse."""
     domain: Domain = domain_field((-4.0, 4.0), (-4.0, 4.0))
+    """(lower, upper) per space dimension."""
 
     def velocity(self, x: Plane, t: Row, u: Row) -> Plane:
         return self.frequency * jnp.stack([-x[:, 1], x[:, 0]], axis=1)

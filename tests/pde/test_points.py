@@ -140,7 +140,7 @@ def test_in_the_plane_every_point_after_the_first_crossing_is_refused():
 
 @pytest.mark.slow
 def test_many_points_in_turns_are_the_same_as_few_at_once(monkeypatch):
-    from charax.pde import points
+    from charax.pde import _points as points
 
     problem = Advection(speed=[0.3])
     x, t = scattered(problem, points=23)

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo test test-slow test-lowest lint format bench peers clean
+.PHONY: help demo test check test-slow test-lowest lint format bench peers clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -15,23 +15,30 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev --editable .
 	@touch $(INSTALLED)
 
-demo: $(INSTALLED)  ## Train a Neural ODE and a C-NODE of equal size on digits, side by side, in under two minutes
+demo: $(INSTALLED)  ## Train a Neural ODE and a C-NODE of equal size on digits, in under two minutes
 	$(BIN)/charax reproduce table1 --budget demo --table-only --output runs/demo
 
-# Most of the time of the tests goes into compiling what is run once: two fifths of it are saved by not optimising.
-test: $(INSTALLED)  ## The tests, in about ten minutes on two cores
-	XLA_FLAGS="$(XLA_FLAGS) --xla_backend_optimization_level=0" $(BIN)/python -m pytest -q -n 2 --dist worksteal
+# Most of the time of the tests is compilation of programs that run once: not optimizing them saves two fifths of it.
+FAST := XLA_FLAGS="$(XLA_FLAGS) --xla_backend_optimization_level=0"
+LIGHT := nn fields data cli
+
+test: $(INSTALLED)  ## The fast tests; PACKAGE=solve for those of one package
+	$(FAST) $(BIN)/python -m pytest -q -n 2 --dist worksteal $(if $(PACKAGE),tests/$(PACKAGE))
+
+check: $(INSTALLED)  ## Ruff, pyright, import order and the tests of the light packages, in about a minute
+	@$(MAKE) --no-print-directory lint
+	$(FAST) $(BIN)/python -m pytest -q -n 2 --dist worksteal $(addprefix tests/,$(LIGHT)) tests/test_docstrings.py
 
 test-slow: $(INSTALLED)  ## The tests that take minutes
 	$(BIN)/python -m pytest -q -n 2 -m slow
 
-test-lowest:  ## The tests with the oldest versions of the dependencies that we support
+test-lowest:  ## The fast tests with the oldest supported versions of the dependencies
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip install --quiet --upgrade "pip>=25.1"
 	.venv-lowest/bin/python -m pip install --quiet --constraint constraints-lowest.txt --group dev --editable .
 	.venv-lowest/bin/python -m pytest -q -n 2
 
-lint: $(INSTALLED)  ## Ruff, pyright and the order of the rooms
+lint: $(INSTALLED)  ## Ruff, pyright and the order of imports
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright
@@ -41,10 +48,10 @@ format: $(INSTALLED)  ## Let ruff format and fix what it can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(INSTALLED) peers  ## Side-by-side timings with PyTorch's libraries; ROWS=1,3 runs some of the rows
+bench: $(INSTALLED) peers  ## Timings against peers in PyTorch; ROWS=1,3 runs some of the rows
 	$(BIN)/python -m benchmarks $(if $(ROWS),--rows $(ROWS))
 
-peers: .venv-peers/.installed  ## An environment for the peers, which the package never needs
+peers: .venv-peers/.installed  ## The environment of the peers, which the package never needs
 .venv-peers/.installed: constraints-peers.txt
 	python3 -m venv .venv-peers
 	# torch first and by itself, for the CPU build; then what the others need of it, which must not replace it.

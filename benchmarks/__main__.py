@@ -9,7 +9,7 @@ from typing import Any
 
 import jax
 
-from benchmarks import core, growth, images, machine, picture, rows, startup
+from benchmarks import core, figure, growth, images, machine, rows, startup
 from benchmarks.peers.process import Peer
 from charax.train import tune_process
 
@@ -39,9 +39,9 @@ def main() -> None:
         answer = {"machine": _machine(), "rows": sorted(kept, key=lambda row: row["row"])}
         path.write_text(json.dumps(answer, indent=2) + "\n")
     if kept:
-        picture.draw(kept, RESULTS / "benchmarks.png")
+        figure.plot(kept, RESULTS / "benchmarks.png")
     if any(row["row"] == 5 for row in kept):
-        growth.draw_growth(kept, RESULTS / "growth.png")
+        growth.plot_growth(kept, RESULTS / "growth.png")
 
 
 def _run(chosen: list[int]) -> Iterator[rows.Row]:

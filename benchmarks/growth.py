@@ -14,7 +14,7 @@ import optax
 from benchmarks.rows import Row
 from benchmarks.timing import interleaved
 from charax.models import AbstractArchitecture, find_design, paper_architecture
-from charax.plotting import C_NODE, EXACT, picture
+from charax.plotting import C_NODE, EXACT, save_figure
 from charax.solve import Solver
 
 
@@ -98,10 +98,10 @@ def row5() -> Iterator[Row]:
         )
 
 
-def draw_growth(rows: list[dict[str, Any]], path: Path) -> Path:
+def plot_growth(rows: list[dict[str, Any]], path: Path) -> Path:
     """Log–log plots of row 5, with the fitted exponents."""
     found = [row["extra"] for row in rows if row["row"] == 5]
-    with picture(path, width=3.0 * len(found), height=3.2) as figure:
+    with save_figure(path, width=3.0 * len(found), height=3.2) as figure:
         for axis, extra in zip(np.atleast_1d(figure.subplots(1, len(found))), found, strict=True):
             x = np.array(extra["values"])
             for what, colour in (("seconds", C_NODE), ("megabytes", EXACT)):

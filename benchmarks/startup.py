@@ -1,4 +1,4 @@
-"""Row 6: how long the first training step of a new process takes, and how often a run compiles.
+"""Row 6: how long `--help`, an import and the first training step of a new process take, and how often a run compiles.
 
 `python -m benchmarks.startup FOLDER` is the child process: it begins to train on MNIST and stops at the first step.
 """
@@ -16,6 +16,8 @@ from typing import Any
 from benchmarks.rows import Row
 
 AT_MOST = {"cold": 10.0, "warm": 4.0}
+HELP_AT_MOST, IMPORT_AT_MOST = 0.6, 1.1
+EVERYTHING = "from charax import CharacteristicField, NeuralODE, Solver, mlp"
 
 
 def begin(folder: Path) -> None:
@@ -29,7 +31,7 @@ def begin(folder: Path) -> None:
         def start(self, epochs: int, steps_per_epoch: int, batch_size: int) -> None:
             self.ready = time.time()
 
-        def step(self, epoch: int, step: int, report: Any) -> None:
+        def step(self, epoch: int, step: int, metrics: Any) -> None:
             end = time.time()
             parts = {"data and model": self.ready - imported, "first step": end - self.ready}
             print(json.dumps(parts), flush=True)
@@ -51,8 +53,30 @@ def _first_step(cache: Path) -> tuple[float, dict[str, float]]:
         return time.perf_counter() - start, json.loads(child.stdout)
 
 
+def _seconds(*arguments: str, repetitions: int = 5) -> float:
+    """The fastest of a few runs of a Python process."""
+    times = []
+    for _ in range(repetitions):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, *arguments], capture_output=True, check=True)
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def help_and_import() -> Iterator[Row]:
+    """What a user waits for before anything is computed."""
+    for words in (("--help",), ("train", "density", "--help"), ("reproduce", "table1", "--help")):
+        yield _row(f"charax {' '.join(words)}", _seconds("-m", "charax", *words), {"at_most": HELP_AT_MOST})
+    peers, empty = _seconds("-c", "import jax, equinox, diffrax"), _seconds("-c", "pass")
+    for case, code in {"import charax": "import charax", "import its fields, solver and models": EVERYTHING}.items():
+        ours = _seconds("-c", code)
+        ratio = (ours - empty) / (peers - empty)
+        yield _row(f"{case}, against import jax, equinox, diffrax", ours, {"ratio": ratio, "at_most": IMPORT_AT_MOST})
+
+
 def row6() -> Iterator[Row]:
     """The MNIST model of preset cpu in a new process, without and with compiled programs from before."""
+    yield from help_and_import()
     with tempfile.TemporaryDirectory() as cache:
         for state, at_most in AT_MOST.items():
             seconds, parts = _first_step(Path(cache))

@@ -1,8 +1,8 @@
 """The tree of commands. Only the part of it that the arguments name is built, which keeps `--help` fast."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import TypeVar
+from functools import partial, wraps
+from typing import Any, TypeVar
 
 import tyro
 from tyro.extras import SubcommandApp
@@ -17,8 +17,8 @@ Build = Callable[[], Callable[..., None]]
 """Makes a command."""
 
 
-def parse_and_run(arguments: Sequence[str]) -> None:
-    """Parse the arguments and run the command that they name."""
+def parse_and_run(arguments: Sequence[str], prepare: Callable[[], None] | None = None) -> None:
+    """Parse the arguments, then prepare, then run the command that they name."""
     if list(arguments) == ["--version"]:
         print(f"charax {__version__}")
         return
@@ -26,11 +26,11 @@ def parse_and_run(arguments: Sequence[str]) -> None:
     app = SubcommandApp()
     for name, command in _only(_tree(), first).items():
         if callable(command):
-            app.command(command(), name=name)
+            app.command(_after(prepare, command()), name=name)  # pyright: ignore[reportCallIssue, reportArgumentType]
             continue
         group = SubcommandApp()
         for leaf, build in _only(command, second).items():
-            group.command(build(), name=leaf)
+            group.command(_after(prepare, build()), name=leaf)  # pyright: ignore[reportCallIssue, reportArgumentType]
         app.command(group, name=name)
     app.cli(
         prog="charax",
@@ -38,6 +38,18 @@ def parse_and_run(arguments: Sequence[str]) -> None:
         args=list(arguments),
         config=(tyro.conf.FlagCreatePairsOff, tyro.conf.OmitArgPrefixes),
     )
+
+
+def _after(prepare: Callable[[], None] | None, command: Callable[..., None]) -> Callable[..., None]:
+    if prepare is None:
+        return command
+
+    @wraps(command)
+    def prepared(*args: Any, **kwargs: Any) -> None:
+        prepare()
+        command(*args, **kwargs)
+
+    return prepared
 
 
 def _tree() -> Mapping[str, Build | Mapping[str, Build]]:

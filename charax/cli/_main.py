@@ -2,7 +2,7 @@
 
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 
 def console_main() -> int:
@@ -14,15 +14,15 @@ def console_main() -> int:
     from charax.train import tune_process, use_compilation_cache
 
     use_compilation_cache()
-    tune_process()
-    return main(sys.argv[1:])
+    return main(sys.argv[1:], prepare=tune_process)
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments: Sequence[str], *, prepare: Callable[[], None] | None = None) -> int:
     """Run a command.
 
     Args:
         arguments: The command and its flags.
+        prepare: Called when the arguments are parsed, before the command itself.
 
     Returns:
         The exit status: 0 for success, 2 for bad usage or bad input, 1 for anything else.
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str]) -> int:
     from charax.cli._commands import parse_and_run
 
     try:
-        parse_and_run(arguments)
+        parse_and_run(arguments, prepare)
     except (ValueError, OSError) as error:
         return _fail(error, 2)
     except RuntimeError as error:

@@ -161,7 +161,7 @@ def sample(
     output.parent.mkdir(parents=True, exist_ok=True)
     labels = {} if samples.classes is None else {"y": np.asarray(samples.classes)}
     with output.open("wb") as file:
-        np.savez(file, x=samples.values, **labels)
+        np.savez(file, allow_pickle=False, x=samples.values, **labels)
     figure = density.plot_samples(samples.values, samples.max_value, output.with_suffix(".png"))
     answer = {"output": str(output), "picture": str(figure), "samples": number}
     print_answer(

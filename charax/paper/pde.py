@@ -21,6 +21,8 @@ Budget = Literal["smoke", "cpu", "paper"]
 REPORTED: Mapping[str, float] = MappingProxyType({"c-node": 8.05, "node": 30.52})
 """What the paper reports for its problem: mean relative error in percent."""
 
+_USUAL: tuple[PDEMethod, ...] = ("c-node", "node-fair")
+
 WIDTHS: Mapping[PDEMethod, int] = MappingProxyType({"c-node": 15, "node": 32, "node-fair": 24})
 """755 parameters (the paper's C-NODE: 809), 1,185 (as the paper's NODE), and 770: as many as the C-NODE."""
 
@@ -95,9 +97,11 @@ class PDE(AbstractExperiment):
         rows: list[dict[str, Any]] = []
         for problem in choose(self.problem, setting.problems, "problem", self.budget):
             # The paper's own baseline cannot represent a u(x, 0) that is not 0: it is shown once.
-            usual: tuple[PDEMethod, ...] = tuple(WIDTHS) if problem == "paper" else ("c-node", "node-fair")
-            for method in (method for method in self.method or usual if method != "equation"):
-                config = PDEConfig(data=problem, method=method, width=WIDTHS[method])
+            methods = self.method or (tuple(WIDTHS) if problem == "paper" else _USUAL)
+            for method, width in WIDTHS.items():
+                if method not in methods:
+                    continue
+                config = PDEConfig(data=problem, method=method, width=width)
                 config = replace(config, loop=replace(config.loop, epochs=self.epochs or setting.epochs))
                 runs = train.train_seeds(config, folder, seeds=seeds, progress=progress)
                 runs[0].plot()

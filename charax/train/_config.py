@@ -1,6 +1,6 @@
 """What can be set about a run: dataclasses that are the flags of the command line and the content of `config.json`."""
 
-import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Container
 from dataclasses import dataclass
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 Schedule = Literal["cosine", "paper", "warmup", "constant"]
 _LARGEST_SEED = 2**63 - 1
+_LARGEST = sys.float_info.max
+"""Compared with, and not converted to, because Python's integers have no end."""
 
 
 def check_range(config: object, *, least: dict[str, float]) -> None:
@@ -29,7 +31,7 @@ def check_range(config: object, *, least: dict[str, float]) -> None:
     """
     for name, limit in least.items():
         value = getattr(config, name)
-        if value is not None and not (math.isfinite(value) and value >= limit):
+        if value is not None and not limit <= value <= _LARGEST:
             raise ValueError(f"{name} must be a number of at least {limit:g}, got {value}")
 
 
@@ -45,7 +47,7 @@ def check_positive(config: object, *names: str) -> None:
     """
     for name in names:
         value = getattr(config, name)
-        if value is not None and not (math.isfinite(value) and value > 0):
+        if value is not None and not 0 < value <= _LARGEST:
             raise ValueError(f"{name} must be a number above 0, got {value}")
 
 

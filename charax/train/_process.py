@@ -13,7 +13,7 @@ _KNOWN_TO = ("0.9.", "0.10.")
 
 
 def tune_process() -> None:
-    """Make training faster on CPUs. Call it before JAX is imported; the `charax` command does.
+    """Make training faster on CPUs. Call it before the first computation; the `charax` command does.
 
     malloc keeps the memory that the process frees. A step of training allocates its temporaries as one block, frees it,
     and allocates it again; by default glibc returns blocks of that size to the system, which has to clear every page
@@ -28,7 +28,9 @@ def tune_process() -> None:
     ```
     """
     if keep_freed_memory():
-        os.environ.setdefault("JAX_CPU_ENABLE_ASYNC_DISPATCH", "false")
+        import jax
+
+        jax.config.update("jax_cpu_enable_async_dispatch", False)
 
 
 def keep_freed_memory() -> bool:

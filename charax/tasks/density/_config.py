@@ -108,6 +108,10 @@ class DensityConfig(AbstractConfig):
         changed = "".join(f"-{name}{value:g}" for name, value in numbers if value)
         return f"{self.name}-{Path(self.data).stem}{shrunk}-{self.method}{changed}"
 
+    @property
+    def _has_flips(self) -> bool:
+        return self.data in data.DATASETS and data.DATASETS[self.data].augmentation == "flip-crop"
+
     @staticmethod
     def task_type() -> type["DensityTask"]:
         return density.DensityTask
@@ -120,7 +124,7 @@ class DensityConfig(AbstractConfig):
             raise ValueError(f"{self.data} has no classes to condition on: leave --conditional out")
         if self.conditional and loaded.levels is not None:
             raise ValueError("the flows of images cannot be conditioned on classes: leave --conditional out")
-        spec = density.DensitySpec.from_data(loaded, conditional=self.conditional, flip=self.data == "cifar10")
+        spec = density.DensitySpec.from_data(loaded, conditional=self.conditional, flip=self._has_flips)
         return TaskData(Splits(loaded.train, loaded.validation, loaded.test), spec)
 
     def build_task(self, spec: "DensitySpec") -> "DensityTask":

@@ -3,13 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-from charax.plotting import C_NODE, EXACT, picture
+from charax.plotting import C_NODE, EXACT, save_figure
 
 
-def draw(rows: list[dict[str, Any]], path: Path) -> Path:
+def plot(rows: list[dict[str, Any]], path: Path) -> Path:
     """One bar a row, on a logarithmic scale, with a mark where the target is."""
     shown = [row for row in rows if row["ratio"] is not None]
-    with picture(path, width=9.0, height=0.8 + 0.28 * len(shown)) as figure:
+    with save_figure(path, width=9.0, height=0.8 + 0.28 * len(shown)) as figure:
         axis = figure.subplots()
         places = range(len(shown))
         axis.barh(places, [row["ratio"] for row in shown], color=C_NODE, height=0.65)

@@ -12,7 +12,7 @@ help:  ## Show this list
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev --editable .
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev --editable ".[all]"
 	@touch $(INSTALLED)
 
 demo: $(INSTALLED)  ## Train a Neural ODE and a C-NODE of equal size on digits, in under two minutes
@@ -35,7 +35,7 @@ test-slow: $(INSTALLED)  ## The tests that take minutes
 test-lowest:  ## The fast tests with the oldest supported versions of the dependencies
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip install --quiet --upgrade "pip>=25.1"
-	.venv-lowest/bin/python -m pip install --quiet --constraint constraints-lowest.txt --group dev --editable .
+	.venv-lowest/bin/python -m pip install --quiet --constraint constraints-lowest.txt --group dev --editable ".[all]"
 	.venv-lowest/bin/python -m pytest -q -n 2
 
 lint: $(INSTALLED)  ## Ruff, pyright and the order of imports

@@ -30,10 +30,12 @@ def main(arguments: Sequence[str], *, prepare: Callable[[], None] | None = None)
     Raises:
         SystemExit: For bad usage and for `--help`, with the exit status.
     """
-    from charax.cli._commands import parse_and_run
-
     try:
+        from charax.cli._commands import parse_and_run
+
         parse_and_run(arguments, prepare)
+    except ModuleNotFoundError as error:
+        return _fail(f"{error}; this needs more packages: pip install 'charax[all]'", 1)
     except (ValueError, OSError) as error:
         return _fail(error, 2)
     except RuntimeError as error:
@@ -45,8 +47,11 @@ def main(arguments: Sequence[str], *, prepare: Callable[[], None] | None = None)
 
 
 def _fail(reason: object, status: int) -> int:
-    from rich.console import Console
-
+    try:
+        from rich.console import Console
+    except ModuleNotFoundError:
+        print(f"charax: {reason}", file=sys.stderr)
+        return status
     # Not folded to the width of the terminal, so that a path in it stays in one piece.
     Console(stderr=True).print(f"charax: {reason}", style="red", markup=False, highlight=False, soft_wrap=True)
     return status

@@ -54,6 +54,8 @@ def load_dataset(
     validation_fraction: float = 0.1,
     test_fraction: float = 0.2,
     target: str | None = None,
+    shrink: int = 1,
+    max_samples: int | None = None,
 ) -> Dataset:
     """Load a classification data set by its name, or the user's own by its path.
 
@@ -70,6 +72,8 @@ def load_dataset(
         validation_fraction: The size of the validation split, as a fraction of the samples.
         test_fraction: The size of the test split, where there is no official one.
         target: The column of the classes in a table; "target" if left out.
+        shrink: Average images over squares with this many pixels per side.
+        max_samples: Keep the first so many samples, and a fifth as many of an official test split.
 
     Returns:
         The data set.
@@ -91,6 +95,10 @@ def load_dataset(
         scaling, augmentation = DATASETS[name].scaling, DATASETS[name].augmentation
     else:
         raw = read_labelled(find_path(name, DATASETS), target)
+    if max_samples is not None:
+        raw = raw.limit(max_samples)
+    if shrink != 1:
+        raw = raw.shrink(shrink)
     splits = split_raw(raw, seed=seed, validation_fraction=validation_fraction, test_fraction=test_fraction)
     if scaling == "unit" and raw.max_value is not None:
         standardizer = Standardizer.to_unit(raw.max_value)

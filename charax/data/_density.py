@@ -9,6 +9,7 @@ from jaxtyping import Float32, Shaped
 
 from charax.data._dataset import load_dataset, read_source, split_raw
 from charax.data._errors import DataError
+from charax.data._raw import shrink_images
 from charax.data._splitting import Split
 from charax.data._standardizer import Standardizer
 from charax.data.files._dispatch import find_path, read_unlabelled
@@ -149,11 +150,7 @@ def _check_varied(values: Shaped[np.ndarray, "n columns"], columns: Sequence[str
 def _shrink(
     images: Shaped[np.ndarray, "n ..."], by: int, max_value: float, source: str
 ) -> Float32[np.ndarray, "n height width channels"]:
-    n, height, width, channels = images.shape
-    if by < 1 or height % by or width % by:
-        raise DataError(f"{source}: {height}x{width} pixels cannot be shrunk by {by}: give a common divisor")
-    squares = images.reshape(n, height // by, by, width // by, by, channels).astype(np.float32)
-    return np.clip(np.round(squares.mean(axis=(2, 4))), 0, max_value)
+    return np.clip(np.round(shrink_images(images, by, source)), 0, max_value)
 
 
 def _split(raw: np.ndarray, seed: int, path: Path) -> list[np.ndarray]:

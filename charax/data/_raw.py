@@ -1,12 +1,12 @@
 """Labelled samples as a reader finds them, before they are split and standardized."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Int32, Integer, Shaped
+from jaxtyping import Float32, Int32, Integer, Shaped
 
 from charax.data._errors import DataError
 
@@ -20,6 +20,19 @@ class RawSplit(NamedTuple):
     def take(self, indices: np.ndarray) -> "RawSplit":
         """Select samples by index."""
         return RawSplit(self.inputs[indices], self.targets[indices])
+
+
+def shrink_images(
+    images: Shaped[np.ndarray, "n ..."], by: int, source: Path | str
+) -> Float32[np.ndarray, "n height width channels"]:
+    """Average images over squares of `by` x `by` pixels."""
+    if images.ndim != 4:
+        raise DataError(f"{source} has no images, so there is nothing to shrink: leave shrink out")
+    n, height, width, channels = images.shape
+    if by < 1 or height % by or width % by:
+        raise DataError(f"{source}: {height}x{width} pixels cannot be shrunk by {by}: give a common divisor")
+    squares = images.reshape(n, height // by, by, width // by, by, channels).astype(np.float32)
+    return squares.mean(axis=(2, 4))
 
 
 @dataclass(frozen=True)
@@ -37,6 +50,17 @@ class RawDataset:
     """The names of the features of a table."""
     max_value: float | None = None
     """The raw value of a fully bright pixel, where the inputs are known to be images."""
+
+    def shrink(self, by: int) -> "RawDataset":
+        """Average the images over squares of `by` x `by` pixels."""
+        small = lambda split: RawSplit(shrink_images(split.inputs, by, self.source), split.targets)
+        return replace(self, samples=small(self.samples), test=None if self.test is None else small(self.test))
+
+    def limit(self, samples: int) -> "RawDataset":
+        """Keep the first samples, and a fifth as many of the official test split."""
+        first = lambda split, count: split.take(np.arange(min(count, len(split.targets))))
+        test = None if self.test is None else first(self.test, max(samples // 5, 1))
+        return replace(self, samples=first(self.samples, samples), test=test)
 
 
 def index_classes(labels: Sequence[str]) -> tuple[Int32[np.ndarray, "n"], tuple[str, ...]]:

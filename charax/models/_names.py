@@ -23,7 +23,7 @@ ForecastMethod = Literal["c-node", "node", "node-fair"]
 """The fields of a forecaster; `node` is the paper's baseline, which reads the time."""
 PDEMethod = Literal["c-node", "node", "node-fair", "equation"]
 """The regressors of solutions of PDEs, as in `build_regressor`."""
-Preset = Literal["small", "cpu", "paper", "dense"]
+Preset = Literal["small", "cpu", "paper", "dense", "ode"]
 """The presets of `find_design`."""
 Dependence = Literal["x", "t", "u"]
 """What a coefficient of a learned PDE may depend on."""

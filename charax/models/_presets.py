@@ -43,6 +43,8 @@ def find_design(
     - `cpu` has a state on a grid of about 14x14: for 28x28 pixels or more, and minutes on two cores.
     - `paper` has the layers and the solver of the paper's Table 1, for its three data sets.
     - `dense` has no convolutions and flattens images: it compiles and trains in seconds.
+    - `ode` has the paper's layers, narrowed, on the raw channels of the image, and adaptive steps: nothing is learned
+      before the ODE, so that a plain field really is a flow whose trajectories cannot cross.
 
     Rows of numbers have the design `dense`, whatever the preset.
 
@@ -77,10 +79,12 @@ def find_design(
                 f"or one of {', '.join(PAPER_DATASETS)}"
             )
         design = Design(paper_architecture(dataset, method), paper_solver(dataset, method))
+    elif preset == "ode":
+        design = Design(_ode(method, shape, dataset), Solver("bosh3", rtol=1e-2, atol=1e-2))
     elif preset in _IMAGES:
         design = Design(_IMAGES[preset](method, shape), _SOLVER)
     else:
-        raise ValueError(f"unknown preset {preset!r}; choose from small, cpu, paper, dense")
+        raise ValueError(f"unknown preset {preset!r}; choose from small, cpu, paper, dense, ode")
     given = {name: size for name, size in sizes.items() if size is not None}
     unknown = given.keys() - {field.name for field in fields(design.architecture)}
     if unknown:
@@ -100,6 +104,17 @@ def _small(method: str, shape: tuple[int, ...]) -> ImageArchitecture:
 
 def _cpu(method: str, shape: tuple[int, ...]) -> ImageArchitecture:
     return _image(method, shape, grid=14, width=32, pool=7)
+
+
+def _ode(method: str, shape: tuple[int, ...], dataset: str) -> ImageArchitecture:
+    """The paper's layers for grey or colour images, with width 20.
+
+    The velocity ends without an activation: the ReLU6 of the paper's MNIST model can be 0 for all images.
+    """
+    like = dataset if dataset in PAPER_DATASETS else "mnist" if shape[2] == 1 else "cifar10"
+    architecture = paper_architecture(like, method)
+    pool = min(architecture.pool, *shape[:2])
+    return replace(architecture, width=20, velocity_output="identity", pool=pool)
 
 
 def _image(method: str, shape: tuple[int, ...], *, grid: int, width: int, pool: int) -> ImageArchitecture:

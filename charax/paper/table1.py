@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from charax import data, models
 from charax.models import METHOD_NAMES, Method, Preset
+from charax.paper import _ode_table
 from charax.paper._comparison import (
     MethodResult,
     compare,
@@ -21,7 +22,7 @@ from charax.paper._report import Column, Report
 from charax.tasks import ClassificationConfig
 from charax.train import AbstractProgress, LoopConfig, OptimizerConfig, SolverConfig
 
-Budget = Literal["smoke", "demo", "cpu", "long", "paper"]
+Budget = Literal["smoke", "demo", "cpu", "long", "ode", "paper"]
 Training = Literal["adjoint", "Euler"]
 FIGURE_METHODS: tuple[Method, ...] = ("node", "c-node")
 """The methods whose training the paper's figure shows."""
@@ -91,6 +92,12 @@ class Setting(NamedTuple):
     methods: tuple[Method, ...] = METHOD_NAMES
     solver: SolverConfig = SolverConfig()
     """Solver of the table, where it is not the preset's."""
+    shrink: int = 1
+    """Images are averaged over squares of this many pixels per side."""
+    max_samples: int | None = None
+    """Only the first so many training images."""
+    fewer_seeds: int | None = None
+    """Seeds of the methods that the figure does not show."""
 
 
 SETTINGS: Mapping[Budget, Setting] = MappingProxyType(
@@ -141,6 +148,22 @@ SETTINGS: Mapping[Budget, Setting] = MappingProxyType(
             "matches its parameters; two Euler steps; batches of 128; 10 epochs (CIFAR-10: 20); AdamW 5e-3, decay "
             "5e-2, cosine; three seeds",
         ),
+        "ode": Setting(
+            datasets={name: Size("ode", 6) for name in ("svhn", "cifar10", "mnist")},
+            seeds=3,
+            fewer_seeds=2,
+            batch_size=128,
+            training="adjoint",
+            optimizer=OptimizerConfig(),
+            other=SolverConfig(solver="euler", steps=10, adjoint="checkpoint"),
+            shrink=2,
+            max_samples=10_000,
+            changed="subsets of 10,000 training and 2,000 test images (CIFAR-10's went through JPEG once), averaged to "
+            "16x16 (MNIST: 14x14); the paper's layers on the raw channels, width 20 for the C-NODE and for the others "
+            "what gives the paper's ratio of parameters; the velocity ends without an activation; bosh3 at 1e-2; "
+            "batches of 128; 6 epochs; AdamW 5e-3, decay 5e-2, cosine; three seeds, two for the methods "
+            "other than NODE and C-NODE",
+        ),
         "paper": Setting(
             datasets={name: Size("paper", 100) for name in ("svhn", "cifar10", "mnist")},
             seeds=5,
@@ -175,8 +198,8 @@ class Table1(AbstractExperiment):
 
     budget: Budget = "smoke"
     """smoke: digits without convolutions, a minute. demo: NODE and C-NODE on digits. cpu: the paper's data, narrower
-    and shorter. long: NODE and C-NODE on the colour images, three seeds, minutes each. paper: the paper's setting, for
-    a GPU."""
+    and shorter. long: NODE and C-NODE on the colour images, three seeds, minutes each. ode: ODEs of the raw image,
+    as the paper has them, on small subsets; hours. paper: the paper's setting, for a GPU."""
     dataset: tuple[str, ...] = ()
     """Only these data sets."""
     method: tuple[Method, ...] = ()
@@ -205,7 +228,7 @@ class Table1(AbstractExperiment):
         configs: list[ClassificationConfig] = []
         for name in choose(self.dataset, tuple(setting.datasets), "data set", self.budget):
             preset, epochs = setting.datasets[name]
-            loaded = None if preset == "paper" else data.load_dataset(name)
+            loaded = None if preset == "paper" else data.load_dataset(name, shrink=setting.shrink)
             for method in self.method or setting.methods:
                 one = ClassificationConfig(
                     data=name,
@@ -213,16 +236,22 @@ class Table1(AbstractExperiment):
                     preset=preset,
                     optimizer=setting.optimizer,
                     solver=setting.solver,
+                    shrink=setting.shrink,
+                    max_samples=setting.max_samples,
                     loop=LoopConfig(epochs=self.epochs or epochs, batch_size=setting.batch_size),
                 )
                 if loaded is not None and method != "c-node":
                     shape, classes = loaded.input_shape, len(loaded.classes)
                     target = count_parameters(replace(one, method="c-node"), shape, classes)
+                    if preset == "ode":
+                        target = round(target * _paper_ratio(name, method))
                     one = match_width(one, shape, classes, target=target)
                 configs.append(one)
         return configs
 
     def run(self, folder: Path, progress: AbstractProgress) -> Report:
+        if self.budget == "ode":
+            return self._run_ode(folder, progress)
         setting = SETTINGS[self.budget]
         seeds = setting.seeds if self.seeds is None else self.seeds
         configs = self.configs()
@@ -248,15 +277,67 @@ class Table1(AbstractExperiment):
             figures={"training-dynamics.png": lambda path: plot_dynamics(dynamics, path)},
         )
 
+    def _run_ode(self, folder: Path, progress: AbstractProgress) -> Report:
+        """Train what is not recorded yet, and build the table from all records."""
+        setting = SETTINGS[self.budget]
+        results: dict[tuple[str, str], list[_ode_table.Record]] = {}
+        for config in self.configs():
+            few = config.method not in FIGURE_METHODS
+            seeds = self.seeds or (setting.fewer_seeds if few else None) or setting.seeds
+            results[config.data, config.method] = _ode_table.record_seeds(
+                config, folder, seeds=range(seeds), progress=progress
+            )
+        rows = [
+            _ode_table.row(dataset, method, records, reach=_REACH[dataset]) | _paper(dataset, method)
+            for (dataset, method), records in results.items()
+        ]
+        reported = {name: {method: each.accuracy for method, each in rows.items()} for name, rows in REPORTED.items()}
+        shown = [
+            MethodResult(dataset, method, records)  # pyright: ignore[reportArgumentType]
+            for (dataset, method), records in results.items()
+            if method in FIGURE_METHODS
+        ]
+        return Report(
+            name=self.name,
+            title=f"Table 1, budget {self.budget}",
+            columns=_ode_table.COLUMNS,
+            answer={"rows": rows, "differences": _ode_table.differences(results, reported)},
+            note=f"Changed from the paper: {setting.changed}.",
+            record={"budget": self.budget, "changed": setting.changed},
+            figures={
+                "training-dynamics.png": lambda path: plot_dynamics({"": shown}, path),
+                "training-nfe.png": lambda path: plot_dynamics({"": shown}, path, metric="nfe"),
+            }
+            if shown
+            else {},
+        )
 
-def _row(result: MethodResult) -> dict[str, Any]:
-    """A flat row with the paper's numbers next to ours; accuracies are fractions."""
-    reported = REPORTED.get(result.dataset, {}).get(result.method)
-    return result.row() | {
-        "parameters_paper": models.paper_parameters(result.dataset, result.method),
+
+_REACH = {"svhn": 0.6, "cifar10": 0.4, "mnist": 0.9}
+"""The validation accuracies for which the steps of training are counted in the budget `ode`."""
+
+
+def _paper_ratio(dataset: str, method: str) -> float:
+    """The paper's number of parameters of a method, relative to its C-NODE."""
+    ours, reference = (models.paper_parameters(dataset, each) for each in (method, "c-node"))
+    assert ours is not None
+    assert reference is not None
+    return ours / reference
+
+
+def _paper(dataset: str, method: str) -> dict[str, Any]:
+    """The paper's numbers for a row; accuracies are fractions."""
+    reported = REPORTED.get(dataset, {}).get(method)
+    return {
+        "parameters_paper": models.paper_parameters(dataset, method),
         "accuracy_paper": None if reported is None else reported.accuracy / 100,
         "nfe_paper": None if reported is None else reported.nfe,
     }
+
+
+def _row(result: MethodResult) -> dict[str, Any]:
+    """A flat row with the paper's numbers next to ours."""
+    return result.row() | _paper(result.dataset, result.method)
 
 
 def _curves(dynamics: Mapping[str, list[MethodResult]]) -> list[dict[str, Any]]:

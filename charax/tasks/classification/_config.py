@@ -14,6 +14,7 @@ from charax.train import (
     Splits,
     TaskData,
     absolute_path,
+    check_range,
 )
 
 if TYPE_CHECKING:
@@ -38,11 +39,15 @@ class ClassificationConfig(AbstractConfig):
     """Data set (digits, mnist, cifar10, svhn), or the path of an .npz, .csv, .parquet or folder of images."""
     target: str | None = None
     """Column of a table that holds the classes."""
+    shrink: int = 1
+    """Average squares of this many pixels per side first."""
+    max_samples: int | None = None
+    """Use the first so many samples, and a fifth as many of an official test split."""
     method: Method = "c-node"
     """One of the paper's eight methods."""
     preset: Preset = "small"
     """Sizes and solver. small: a minute of training. cpu: minutes, for images of about 28x28. paper: the paper's layers
-    and solver. dense: no convolutions."""
+    and solver. dense: no convolutions. ode: the paper's layers, narrower, on the raw image, with adaptive steps."""
     width: int | None = None
     """Width of the networks, instead of the preset's."""
     augment_dim: int | None = None
@@ -58,12 +63,17 @@ class ClassificationConfig(AbstractConfig):
     loop: LoopConfig = field(default_factory=LoopConfig)
     """How long to train."""
 
+    def __post_init__(self):
+        check_range(self, least={"shrink": 1, "max_samples": 10})
+
     @staticmethod
     def task_type() -> type["ClassificationTask"]:
         return classification.ClassificationTask
 
     def load_data(self) -> TaskData:
-        loaded = data.load_dataset(self.data, seed=self.loop.seed, target=self.target)
+        loaded = data.load_dataset(
+            self.data, seed=self.loop.seed, target=self.target, shrink=self.shrink, max_samples=self.max_samples
+        )
         spec = classification.ClassificationSpec.from_dataset(loaded)
         return TaskData(Splits(loaded.train, loaded.validation, loaded.test), spec)
 

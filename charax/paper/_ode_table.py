@@ -1,0 +1,186 @@
+"""Table 1 in the paper's own regime: ODEs of the raw image, integrated to a converged tolerance.
+
+A run leaves a small record (config, learning curve, metrics) from which the table is built, so that parts that were
+made on different days and machines add up. A record of another config is refused, so a table never mixes configs.
+"""
+
+import json
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from charax import train
+from charax.paper._report import Column
+from charax.tasks import ClassificationConfig
+from charax.train import AbstractProgress, from_json, to_json
+from charax.train._checkpoints import write_json
+from charax.train._json import describe_differences
+
+if TYPE_CHECKING:
+    from charax.train import Run
+
+PAIRS = {
+    "node": "c-node",
+    "anode": "anode+c-node",
+    "2nd-order": "2nd-order+c-node",
+    "il-node": "il-node+c-node",
+}
+"""The plain methods and their characteristic counterparts."""
+
+COLUMNS = (
+    Column("data set", "dataset"),
+    Column("method", "method"),
+    Column("accuracy", "accuracy_mean", ".2%", "accuracy_sd"),
+    Column("paper's", "accuracy_paper", ".2%"),
+    Column("at tenth tolerance", "accuracy_at_tenth_tolerance", ".2%"),
+    Column("logits change", "logit_change_percent", ".2f"),
+    Column("NFE", "nfe", ".0f"),
+    Column("in training", "nfe_training", ".0f"),
+    Column("paper's", "nfe_paper", ".0f"),
+    Column("steps to reach", "steps_to_accuracy", ",.0f"),
+    Column("parameters", "parameters", ",.0f"),
+    Column("paper's", "parameters_paper", ",.0f"),
+    Column("seeds", "seeds", "d"),
+    Column("s", "seconds", ".0f"),
+)
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is kept of a run: enough for the table and the figure, without weights."""
+
+    config: ClassificationConfig
+    metrics: dict[str, Any]
+    epochs: list[dict[str, Any]]
+
+    def summary(self) -> dict[str, Any]:
+        """The metrics of the run, as `charax train … --json` prints them, and those at a tenth of the tolerance."""
+        return self.metrics
+
+
+def record_seeds(
+    config: ClassificationConfig, folder: Path, *, seeds: Sequence[int], progress: AbstractProgress
+) -> list[Record]:
+    """Load the records of some seeds, or train and record what is missing."""
+    records: list[Record] = []
+    for seed in seeds:
+        seeded = replace(config, loop=replace(config.loop, seed=seed))
+        name = f"{config.label}-seed{seed}"
+        path = folder / "records" / f"{name}.json"
+        if path.exists():
+            records.append(_load(path, seeded))
+            continue
+        progress.say(name)
+        run = train.train_or_load(seeded, folder / name, progress=progress)
+        metrics = {**run.summary(), "run": name, **measure_convergence(run)}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(path, {"config": to_json(seeded), "metrics": metrics, "epochs": run.epochs})
+        records.append(Record(seeded, metrics, run.epochs))
+    return records
+
+
+def _load(path: Path, config: ClassificationConfig) -> Record:
+    stored = json.loads(path.read_text())
+    found = from_json(ClassificationConfig, stored["config"], path)
+    differences = describe_differences(found, config)
+    if differences:
+        raise ValueError(
+            f"{path} is the record of other settings: {', '.join(differences)}. Give another --output, or delete it"
+        )
+    return Record(found, stored["metrics"], stored["epochs"])
+
+
+def measure_convergence(run: "Run", *, samples: int = 2_000, batch_size: int = 200) -> dict[str, float]:
+    """Evaluate test samples at the tolerance of the run and at a tenth of it.
+
+    The change of the logits is the norm of their difference relative to the norm of the logits, in percent.
+    """
+    import equinox as eqx
+    import numpy as np
+
+    from charax.solve import Solver
+
+    task, model = run.trained
+    inputs, targets = (part[:samples] for part in run.splits.test)
+    solver = task.solver
+    finer = Solver(solver.method, rtol=solver.rtol / 10, atol=solver.atol / 10, max_steps=solver.max_steps)
+    logits = eqx.filter_jit(lambda model, inputs, solver: model(inputs, solver=solver)[0])
+    batches = train.padded_batches(len(inputs), min(batch_size, len(inputs)))
+    both = [
+        np.concatenate([np.asarray(logits(model, inputs[rows], each)) for rows in batches])[: len(inputs)]
+        for each in (Solver(solver.method, rtol=solver.rtol, atol=solver.atol, max_steps=solver.max_steps), finer)
+    ]
+    usual, fine = both
+    return {
+        "tolerance": float(solver.rtol),
+        "accuracy_at_tolerance": float((usual.argmax(1) == targets).mean()),
+        "accuracy_at_tenth_tolerance": float((fine.argmax(1) == targets).mean()),
+        "logit_change_percent": 100 * float(np.linalg.norm(fine - usual) / np.linalg.norm(fine)),
+    }
+
+
+def row(dataset: str, method: str, records: Sequence[Record], *, reach: float) -> dict[str, Any]:
+    """One row of the table: means over the seeds, and what the paper claims about training."""
+    metrics = [record.summary() for record in records]
+    accuracy, sd = train.mean_and_sd([each["accuracy"] for each in metrics])
+    average = lambda key: statistics.mean(each[key] for each in metrics)
+    steps = [_steps_to(record, reach) for record in records]
+    return {
+        "dataset": dataset,
+        "method": method,
+        "parameters": metrics[0]["parameters"],
+        "accuracy_mean": accuracy,
+        "accuracy_sd": sd,
+        "nfe": average("nfe"),
+        "nfe_training": statistics.mean(record.epochs[-1]["nfe"] for record in records),
+        "steps_to_accuracy": None if None in steps else statistics.mean(step for step in steps if step is not None),
+        "reach": reach,
+        "tolerance": metrics[0]["tolerance"],
+        "accuracy_at_tolerance": average("accuracy_at_tolerance"),
+        "accuracy_at_tenth_tolerance": average("accuracy_at_tenth_tolerance"),
+        "logit_change_percent": average("logit_change_percent"),
+        "seeds": len(records),
+        "seconds": sum(each["seconds"] for each in metrics),
+    }
+
+
+def _steps_to(record: Record, reach: float) -> int | None:
+    """Training steps until the validation accuracy first reached a value; None if it never did."""
+    return next((each["step"] for each in record.epochs if each["validation_accuracy"] >= reach), None)
+
+
+def differences(
+    results: dict[tuple[str, str], list[Record]], reported: dict[str, dict[str, float]]
+) -> list[dict[str, Any]]:
+    """C minus plain for each pair that was trained on a data set, with its standard error over seeds.
+
+    Runs of equal seeds share the splits, so the difference is taken seed by seed.
+    """
+    found: list[dict[str, Any]] = []
+    for (dataset, method), plain in results.items():
+        other = results.get((dataset, PAIRS.get(method, "")))
+        if other is None:
+            continue
+        by_seed = {record.config.loop.seed: record.summary()["accuracy"] for record in plain}
+        values = [
+            record.summary()["accuracy"] - by_seed[record.config.loop.seed]
+            for record in other
+            if record.config.loop.seed in by_seed
+        ]
+        mean, sd = train.mean_and_sd(values)
+        paper = reported.get(dataset, {})
+        known = method in paper and PAIRS[method] in paper
+        found.append(
+            {
+                "dataset": dataset,
+                "pair": method,
+                "difference": mean,
+                "standard_error": None if sd is None else sd / math.sqrt(len(values)),
+                "difference_paper": (paper[PAIRS[method]] - paper[method]) / 100 if known else None,
+                "seeds": len(values),
+            }
+        )
+    return found

@@ -1,9 +1,9 @@
-"""What all estimators share: how they integrate, how they train, and what they say when training fails."""
+"""What all estimators share: solver, training and the warning when training diverges."""
 
 import warnings
 from abc import ABCMeta, abstractmethod
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from jaxtyping import Float
@@ -14,44 +14,43 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from charax.estimators._members import Plan, Trained, train_members
-from charax.estimators._objectives import AbstractObjective, How
+from charax.estimators._ensemble import Ensemble, EnsembleConfig, train_ensemble
+from charax.estimators._objectives import AbstractObjective
 from charax.estimators._rows import Rows
-from charax.solve._methods import METHODS
-from charax.train import OptimizerConfig
-from charax.train._progress import Lines, Silent
+from charax.solve import Adjoint, SolverName
+from charax.train import Lines, LoopConfig, OptimizerConfig, Silent, SolverConfig
 
-Table = Any
-"""Anything that scikit-learn takes for an array: lists, NumPy arrays, data frames. It is left to check them, too."""
+ArrayLike = Any
+"""Anything that scikit-learn converts to an array: lists, NumPy arrays, data frames. scikit-learn also checks it."""
 
-_POSITIVE = Interval(Integral, 1, None, closed="left")
+POSITIVE_INTEGER = Interval(Integral, 1, None, closed="left")
 CONSTRAINTS: dict[str, list[Any]] = {
-    "solver": [StrOptions(set(METHODS))],
-    "steps": [_POSITIVE],
+    "width": [POSITIVE_INTEGER],
+    "solver": [StrOptions(set(get_args(SolverName)))],
+    "steps": [POSITIVE_INTEGER],
     "rtol": [Interval(Real, 0, None, closed="neither"), None],
-    "adjoint": [StrOptions({"checkpoint", "backsolve", "direct"})],
+    "adjoint": [StrOptions(set(get_args(Adjoint)))],
     "learning_rate": [Interval(Real, 0, None, closed="neither")],
     "weight_decay": [Interval(Real, 0, None, closed="left")],
-    "max_iter": [_POSITIVE],
-    "batch_size": [_POSITIVE],
+    "max_iter": [POSITIVE_INTEGER],
+    "batch_size": [POSITIVE_INTEGER],
     "early_stopping": ["boolean"],
     "validation_fraction": [Interval(Real, 0, 0.5, closed="right")],
-    "n_iter_no_change": [_POSITIVE],
+    "n_iter_no_change": [POSITIVE_INTEGER],
     "warm_start": ["boolean"],
     "random_state": ["random_state"],
     "verbose": ["verbose"],
-    "width": [_POSITIVE],
 }
-"""What the parameters that the estimators share may be, in scikit-learn's own terms."""
+"""scikit-learn's validation rules of the parameters that all estimators have."""
 
 
-class AbstractTrainedEstimator(BaseEstimator, metaclass=ABCMeta):
-    """An estimator whose weights are found by the step of the training loop."""
+class AbstractEstimator(BaseEstimator, metaclass=ABCMeta):
+    """An estimator that is an ensemble of models, of one or more members."""
 
     solver: str
     steps: int
     rtol: float | None
-    adjoint: str
+    adjoint: Any
     learning_rate: float
     weight_decay: float
     max_iter: int
@@ -63,60 +62,69 @@ class AbstractTrainedEstimator(BaseEstimator, metaclass=ABCMeta):
     random_state: Any
     verbose: int | bool
     n_features_in_: int
-    trained_: Trained
+    ensemble_: Ensemble
 
     @abstractmethod
-    def fit(self, X: Table, y: Table, sample_weight: Table = None) -> Any:
-        """Learn from rows."""
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike = None) -> Any:
+        """Fit the model to data."""
 
-    def _how(self) -> How:
-        return How(self.solver, self.steps, self.rtol, self.adjoint)
+    def _solver_config(self) -> SolverConfig:
+        if self.rtol is None:
+            return SolverConfig(self.solver, steps=self.steps, adjoint=self.adjoint)
+        if self.solver == "euler":
+            raise ValueError(
+                "The 'rtol' parameter needs a solver with an error estimate, which 'euler' does not have: choose "
+                "another 'solver', or set rtol=None to take fixed steps."
+            )
+        return SolverConfig(self.solver, rtol=self.rtol, adjoint=self.adjoint)
 
-    def _check(self, X: Table) -> Float[np.ndarray, "rows features"]:
-        """Rows to be asked about, like those that were learned from."""
+    def _check_X(self, X: ArrayLike) -> Float[np.ndarray, "rows features"]:
+        """Check that the estimator is fitted, and that X has the columns that it was fitted to."""
         check_is_fitted(self)
         return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
 
-    def _goes_on(self) -> bool:
-        """Whether a fit begins where the last one ended."""
-        return self.warm_start and hasattr(self, "trained_")
+    def _is_warm_start(self) -> bool:
+        """Whether `fit` continues from the last one."""
+        return self.warm_start and hasattr(self, "ensemble_")
 
-    def _train(self, objective: AbstractObjective, rows: Rows, *, members: int) -> None:
-        before = None
-        if self._goes_on():
-            if self.trained_.objective != objective or len(self.trained_.parameters) != members:
+    def _fit_ensemble(self, objective: AbstractObjective, rows: Rows, *, members: int) -> None:
+        initial_params = None
+        if self._is_warm_start():
+            if self.ensemble_.objective != objective or len(self.ensemble_.params) != members:
                 raise ValueError(
-                    "warm_start=True goes on with the model of the last fit, and these data or parameters need another "
-                    "one: fit a clone of this estimator"
+                    "warm_start=True continues with the model of the last fit, but these data or parameters need a "
+                    "different model: fit a clone of this estimator instead."
                 )
-            before = self.trained_.parameters
-        plan = Plan(
+            initial_params = self.ensemble_.params
+        config = EnsembleConfig(
             members=members,
-            epochs=self.max_iter,
-            batch_size=self.batch_size,
             validation_fraction=self.validation_fraction if self.early_stopping else None,
-            patience=self.n_iter_no_change if self.early_stopping else self.max_iter,
+            loop=LoopConfig(
+                epochs=self.max_iter,
+                batch_size=self.batch_size,
+                seed=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
+                patience=self.n_iter_no_change if self.early_stopping else None,
+            ),
             optimizer=OptimizerConfig(
                 learning_rate=self.learning_rate, weight_decay=self.weight_decay, schedule="constant"
             ),
-            seed=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
-            progress=Lines(Console()) if self.verbose else Silent(),
         )
-        self.trained_ = train_members(objective, rows, plan, before)
-        self.n_iter_ = len(self.trained_.losses)
-        self.loss_curve_ = self.trained_.losses
-        self.best_loss_ = self.trained_.best_loss
-        if self.trained_.diverged:
+        progress = Lines(Console()) if self.verbose else Silent()
+        self.ensemble_ = train_ensemble(objective, rows, config, progress, initial_params)
+        self.n_iter_ = len(self.ensemble_.losses)
+        self.loss_curve_ = self.ensemble_.losses
+        self.best_loss_ = self.ensemble_.best_loss
+        if self.ensemble_.diverged:
             warnings.warn(
                 f"Training diverged in iteration {self.n_iter_}: the loss or its gradient was not finite. The best "
-                "weights up to then are kept. Lower learning_rate, raise steps, or look for extreme values in X.",
+                "weights so far are kept. Lower learning_rate, raise steps, or look for extreme values in X.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
 
 
-def check_weights(sample_weight: Table, X: Float[np.ndarray, "rows features"]) -> Float[np.ndarray, "rows"]:
-    """One weight a row, and not all of them zero."""
+def check_sample_weight(sample_weight: ArrayLike, X: Float[np.ndarray, "rows features"]) -> Float[np.ndarray, "rows"]:
+    """Check that the weights are non-negative and not all zero; one for each row if there are none."""
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     if not weights.any():
         raise ValueError("Sample weights must contain at least one non-zero number.")

@@ -1,4 +1,4 @@
-"""Functions of place and time, learned as solutions of a PDE."""
+"""Regression of functions of position and time along learned characteristics."""
 
 import warnings
 from typing import Any, ClassVar
@@ -12,69 +12,59 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import validate_data
 
 from charax.data import Standardizer
-from charax.estimators._base import CONSTRAINTS, AbstractTrainedEstimator, Table, check_weights
-from charax.estimators._objectives import Pde
+from charax.estimators._base import CONSTRAINTS, AbstractEstimator, ArrayLike, check_sample_weight
+from charax.estimators._objectives import PDEObjective
 from charax.estimators._rows import Rows
 
 
-class CharacteristicRegressor(RegressorMixin, AbstractTrainedEstimator):
-    """u(x, t) along learned characteristics: a regressor whose last column is a time, and the others a place.
+class CharacteristicRegressor(RegressorMixin, AbstractEstimator):
+    """A regressor of functions u(x, t) along learned characteristics.
 
-    The paths start at the earliest time that was seen. Places and values are standardised. Equal rows count as one
-    with the sum of their weights.
+    The last column of `X` is the time t, the others are the position x. The characteristics start at the earliest time
+    of the training data. Positions and values are standardized. Equal rows are merged into one with the sum of their
+    weights.
 
-    Parameters
-    ----------
-    method : {"c-node", "equation", "node", "node-fair"}, default="c-node"
-        The paper's networks for the derivatives along a path; one that learns a and c of uₜ + a·∇u = c; the paper's
-        baseline; a baseline that learns the initial value, too.
-    width : int, default=15
-        Width of the networks.
-    solver : {"euler", "midpoint", "heun", "bosh3", "tsit5", "dopri5", "dopri8"}, default="midpoint"
-        The method of integration.
-    steps : int, default=6
-        Equal steps to integrate with, unless `rtol` is given.
-    rtol : float or None, default=None
-        Keep to this tolerance instead of making equal steps.
-    adjoint : {"checkpoint", "backsolve", "direct"}, default="checkpoint"
-        How gradients are taken through the solve.
-    learning_rate : float, default=5e-3
-        Step size of AdamW.
-    weight_decay : float, default=0.0
-        Weight decay of AdamW.
-    max_iter : int, default=500
-        Epochs of training, at most.
-    batch_size : int, default=64
-        Rows in a step of training, at most.
-    early_stopping : bool, default=True
-        Hold rows out of training, and stop when the loss of those does not improve any more.
-        Otherwise train for `max_iter` epochs, and choose the weights by the loss of all rows.
-    validation_fraction : float, default=0.1
-        The share of the rows to hold out.
-    n_iter_no_change : int, default=100
-        Epochs without improvement after which to stop.
-    warm_start : bool, default=False
-        Begin with the weights of the last fit, and keep its units.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the weights, the rows that are held out and the order of the rows.
-    verbose : bool, default=False
-        Print a line an epoch.
+    Args:
+        method ({"c-node", "equation", "node", "node-fair"}, default="c-node"): What is learned. "c-node": the
+            derivatives along a characteristic, as in the paper. "equation": a and c of uₜ + a·∇u = c. "node": the
+            baseline of the paper. "node-fair": a baseline that also learns the initial value.
+        width (int, default=15): The width of the hidden layers.
+        solver ({"euler", "midpoint", "heun", "bosh3", "tsit5", "dopri5", "dopri8"}, default="midpoint"): The ODE
+            solver.
+        steps (int, default=6): The number of fixed steps of the solver. Ignored if `rtol` is given.
+        rtol (float or None, default=None): The relative and absolute tolerance of adaptive steps, which all solvers but
+            "euler" can take; None for fixed steps.
+        adjoint ({"checkpoint", "backsolve", "direct"}, default="checkpoint"): How gradients are computed. "checkpoint":
+            exact gradients of the steps, in bounded memory. "backsolve": the continuous adjoint integrated backwards,
+            approximate, in constant memory. "direct": differentiation through the solver's loop.
+        learning_rate (float, default=5e-3): The learning rate of AdamW.
+        weight_decay (float, default=0.0): The decoupled weight decay of AdamW.
+        max_iter (int, default=500): The maximum number of epochs.
+        batch_size (int, default=64): The maximum number of rows per mini-batch.
+        early_stopping (bool, default=True): Whether to set rows aside for validation, to select the weights by their
+            loss, and to stop when it no longer improves. If False, training takes `max_iter` epochs, and the weights
+            are selected by the loss of all rows.
+        validation_fraction (float, default=0.1): The proportion of the rows to set aside for validation. Only used if
+            `early_stopping` is True.
+        n_iter_no_change (int, default=100): The number of epochs without improvement after which training stops. Only
+            used if `early_stopping` is True.
+        warm_start (bool, default=False): Whether `fit` starts from the weights of the previous call, with the same
+            standardization, instead of from new weights.
+        random_state (int, RandomState instance or None, default=None): The seed of the initial weights, the validation
+            rows and the mini-batches. Pass an int for reproducible results.
+        verbose (bool, default=False): Whether to print one line per epoch.
 
-    Attributes
-    ----------
-    n_features_in_ : int
-        The number of columns.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, if they had names.
-    n_iter_ : int
-        Epochs of training.
-    loss_curve_ : list of float
-        The loss of the rows that were held out, after every epoch.
-    best_loss_ : float
-        The loss of the weights that were kept.
+    Attributes:
+        n_features_in_ (int): The number of features seen during `fit`.
+        feature_names_in_ (ndarray of shape (n_features_in_,)): The names of the features seen during `fit`. Defined
+            only if all of them are strings.
+        n_iter_ (int): The number of epochs that training took.
+        loss_curve_ (list of float): The validation loss after each epoch; the loss of all rows if `early_stopping` is
+            False.
+        best_loss_ (float): The loss of the selected weights.
+        input_scale_ (Standardizer): The standardization of the features.
+        output_scale_ (Standardizer): The standardization of the targets.
 
-    Examples
-    --------
     ```python
     import numpy as np
     from charax.estimators import CharacteristicRegressor
@@ -129,34 +119,57 @@ class CharacteristicRegressor(RegressorMixin, AbstractTrainedEstimator):
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Table, y: Table, sample_weight: Table = None) -> "CharacteristicRegressor":
-        """Learn the values `y` at the places and times `X`, each of which counts as much as its `sample_weight`."""
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike = None) -> "CharacteristicRegressor":
+        """Fit the regressor.
+
+        Args:
+            X (array-like of shape (n_samples, n_features)): Positions, and times in the last column.
+            y (array-like of shape (n_samples,) or (n_samples, n_outputs)): The values of u.
+            sample_weight (array-like of shape (n_samples,), default=None): The sample weights; all 1 if None.
+
+        Returns:
+            The fitted estimator.
+
+        Raises:
+            ValueError: If the data or a parameter is invalid.
+        """
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_features=2)
-        rows = Rows(X, y.reshape(len(y), -1).astype(np.float64), check_weights(sample_weight, X)).distinct()
-        if not self._goes_on():
-            self.input_scale_ = _from_the_first_moment(rows)
+        weights = check_sample_weight(sample_weight, X)
+        rows = Rows(X, y.reshape(len(y), -1).astype(np.float64), weights).merge_duplicates()
+        if not self._is_warm_start():
+            self.input_scale_ = _standardize_positions_and_times(rows)
             self.output_scale_ = Standardizer.fit(rows.targets, weights=rows.weights)
-        self.has_one_value_ = y.ndim == 1
-        objective = Pde(self._how(), X.shape[1], rows.targets.shape[1], self.method, self.width)
-        seen = rows._replace(
+        self.outputs_2d_ = y.ndim == 2
+        objective = PDEObjective(self._solver_config(), X.shape[1], rows.targets.shape[1], self.method, self.width)
+        scaled = rows._replace(
             inputs=self.input_scale_.apply(rows.inputs), targets=self.output_scale_.apply(rows.targets)
         )
-        self._train(objective, seen, members=1)
+        self._fit_ensemble(objective, scaled, members=1)
         return self
 
-    def predict(self, X: Table) -> Float[np.ndarray, "rows *values"]:
-        """The values at places and times."""
-        X = self._check(X)
-        (u,), (found,) = self.trained_.respond(self.input_scale_.apply(X))
+    def predict(self, X: ArrayLike) -> Float[np.ndarray, "rows *values"]:
+        """Predict the values of u. Warns if no characteristic through some of the points was found.
+
+        Args:
+            X (array-like of shape (n_samples, n_features)): Positions, and times in the last column.
+
+        Returns:
+            An array of shape (n_samples,), or (n_samples, n_outputs) if the targets of `fit` had two dimensions.
+
+        Raises:
+            SolveError: If the solve fails for one of the points.
+        """
+        X = self._check_X(X)
+        (u,), (found,) = self.ensemble_.predict(self.input_scale_.apply(X))
         if not found.all():
             warnings.warn(
-                f"No learned path leads to {(~found).sum()} of {len(found)} points, the first is number "
-                f"{np.argmin(found)}; their values are those of paths that end nearby.",
+                f"No characteristic was found through {(~found).sum()} of {len(found)} points, the first is row "
+                f"{np.argmin(found)}; their values are those of characteristics that end nearby.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
         values = self.output_scale_.inverse(u)
-        return values[:, 0] if self.has_one_value_ else values
+        return values if self.outputs_2d_ else values[:, 0]
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -164,8 +177,8 @@ class CharacteristicRegressor(RegressorMixin, AbstractTrainedEstimator):
         return tags
 
 
-def _from_the_first_moment(rows: Rows) -> Standardizer:
-    """Places around their mean, and times from the earliest on, which is where the paths start, to one."""
+def _standardize_positions_and_times(rows: Rows) -> Standardizer:
+    """Standardize positions, and map times to [0, 1]: the characteristics start at the earliest time."""
     scale, times = Standardizer.fit(rows.inputs, weights=rows.weights), rows.inputs[:, -1]
     span = np.ptp(times) or 1.0
     return Standardizer((*scale.mean[:-1], float(times.min())), (*scale.std[:-1], float(span)))

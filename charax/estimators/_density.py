@@ -1,6 +1,5 @@
-"""Densities of rows of numbers."""
+"""Density estimation."""
 
-from numbers import Integral
 from typing import Any, ClassVar
 
 import jax
@@ -8,74 +7,61 @@ import numpy as np
 from jaxtyping import Float
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from charax.data import Standardizer
-from charax.estimators._base import CONSTRAINTS, AbstractTrainedEstimator, Table, check_weights
-from charax.estimators._objectives import Density
+from charax.estimators._base import CONSTRAINTS, POSITIVE_INTEGER, AbstractEstimator, ArrayLike, check_sample_weight
+from charax.estimators._objectives import DensityObjective
 from charax.estimators._rows import Rows
 from charax.models.flows import ContinuousFlow, VectorFlowDesign
 
 
-class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AbstractTrainedEstimator):
-    """A density as a flow: a learned field carries rows to the normal distribution, and back.
+class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AbstractEstimator):
+    """A density estimator: a continuous normalizing flow, which maps the data to a normal distribution and back.
 
-    Columns are standardised. Equal rows count as one with the sum of their weights.
+    Features are standardized. Equal rows are merged into one with the sum of their weights.
 
-    Parameters
-    ----------
-    method : {"node", "c-node"}, default="c-node"
-        A plain field, or a characteristic one.
-    characteristic_dim : int, default=8
-        Dimensions k of the characteristic.
-    width : int, default=32
-        Width of the networks.
-    solver : {"euler", "midpoint", "heun", "bosh3", "tsit5", "dopri5", "dopri8"}, default="midpoint"
-        The method of integration.
-    steps : int, default=8
-        Equal steps to integrate with, unless `rtol` is given.
-    rtol : float or None, default=None
-        Keep to this tolerance instead of making equal steps.
-    adjoint : {"checkpoint", "backsolve", "direct"}, default="checkpoint"
-        How gradients are taken through the solve.
-    learning_rate : float, default=5e-3
-        Step size of AdamW.
-    weight_decay : float, default=0.05
-        Weight decay of AdamW.
-    max_iter : int, default=200
-        Epochs of training, at most.
-    batch_size : int, default=256
-        Rows in a step of training, at most.
-    early_stopping : bool, default=True
-        Hold rows out of training, and stop when the loss of those does not improve any more.
-        Otherwise train for `max_iter` epochs, and choose the weights by the loss of all rows.
-    validation_fraction : float, default=0.1
-        The share of the rows to hold out.
-    n_iter_no_change : int, default=30
-        Epochs without improvement after which to stop.
-    warm_start : bool, default=False
-        Begin with the weights of the last fit, and keep its units.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the weights, the rows that are held out and the order of the rows.
-    verbose : bool, default=False
-        Print a line an epoch.
+    Args:
+        method ({"node", "c-node"}, default="c-node"): The field of the flow: a plain neural ODE, or a characteristic
+            one.
+        characteristic_dim (int, default=8): The number k of characteristic dimensions. Only used by "c-node".
+        width (int, default=32): The width of the hidden layers.
+        solver ({"euler", "midpoint", "heun", "bosh3", "tsit5", "dopri5", "dopri8"}, default="midpoint"): The ODE
+            solver.
+        steps (int, default=8): The number of fixed steps of the solver. Ignored if `rtol` is given.
+        rtol (float or None, default=None): The relative and absolute tolerance of adaptive steps, which all solvers but
+            "euler" can take; None for fixed steps.
+        adjoint ({"checkpoint", "backsolve", "direct"}, default="checkpoint"): How gradients are computed. "checkpoint":
+            exact gradients of the steps, in bounded memory. "backsolve": the continuous adjoint integrated backwards,
+            approximate, in constant memory. "direct": differentiation through the solver's loop.
+        learning_rate (float, default=5e-3): The learning rate of AdamW.
+        weight_decay (float, default=0.05): The decoupled weight decay of AdamW.
+        max_iter (int, default=200): The maximum number of epochs.
+        batch_size (int, default=256): The maximum number of rows per mini-batch.
+        early_stopping (bool, default=True): Whether to set rows aside for validation, to select the weights by their
+            loss, and to stop when it no longer improves. If False, training takes `max_iter` epochs, and the weights
+            are selected by the loss of all rows.
+        validation_fraction (float, default=0.1): The proportion of the rows to set aside for validation. Only used if
+            `early_stopping` is True.
+        n_iter_no_change (int, default=30): The number of epochs without improvement after which training stops. Only
+            used if `early_stopping` is True.
+        warm_start (bool, default=False): Whether `fit` starts from the weights of the previous call, with the same
+            standardization, instead of from new weights.
+        random_state (int, RandomState instance or None, default=None): The seed of the initial weights, the validation
+            rows and the mini-batches. Pass an int for reproducible results.
+        verbose (bool, default=False): Whether to print one line per epoch.
 
-    Attributes
-    ----------
-    n_features_in_ : int
-        The number of columns.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, if they had names.
-    n_iter_ : int
-        Epochs of training.
-    loss_curve_ : list of float
-        The loss of the rows that were held out, after every epoch.
-    best_loss_ : float
-        The loss of the weights that were kept.
+    Attributes:
+        n_features_in_ (int): The number of features seen during `fit`.
+        feature_names_in_ (ndarray of shape (n_features_in_,)): The names of the features seen during `fit`. Defined
+            only if all of them are strings.
+        n_iter_ (int): The number of epochs that training took.
+        loss_curve_ (list of float): The validation loss after each epoch; the loss of all rows if `early_stopping` is
+            False.
+        best_loss_ (float): The loss of the selected weights.
+        input_scale_ (Standardizer): The standardization of the features.
 
-    Examples
-    --------
     ```python
     from sklearn.datasets import make_moons
     from charax.estimators import FlowDensity
@@ -90,7 +76,7 @@ class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AbstractTra
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CONSTRAINTS,
         "method": [StrOptions({"node", "c-node"})],
-        "characteristic_dim": [Interval(Integral, 1, None, closed="left")],
+        "characteristic_dim": [POSITIVE_INTEGER],
     }
 
     def __init__(
@@ -133,41 +119,92 @@ class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AbstractTra
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Table, y: Table = None, sample_weight: Table = None) -> "FlowDensity":
-        """Learn the density of the rows of `X`, of which each counts as much as its `sample_weight`."""
+    def fit(self, X: ArrayLike, y: ArrayLike = None, sample_weight: ArrayLike = None) -> "FlowDensity":
+        """Fit the density.
+
+        Args:
+            X (array-like of shape (n_samples, n_features)): The training data.
+            y (None): Ignored; present for API consistency.
+            sample_weight (array-like of shape (n_samples,), default=None): The sample weights; all 1 if None.
+
+        Returns:
+            The fitted estimator.
+
+        Raises:
+            ValueError: If the data or a parameter is invalid.
+        """
         X = validate_data(self, X, dtype=np.float64)
-        rows = Rows(X, np.zeros((len(X), 0)), check_weights(sample_weight, X)).distinct()
-        if not self._goes_on():
+        rows = Rows(X, np.zeros((len(X), 0)), check_sample_weight(sample_weight, X)).merge_duplicates()
+        if not self._is_warm_start():
             self.input_scale_ = Standardizer.fit(rows.inputs, weights=rows.weights)
         design = VectorFlowDesign(self.method, self.width, characteristic_dim=self.characteristic_dim)
-        objective = Density(self._how(), X.shape[1], 0, design)
-        self._train(objective, rows._replace(inputs=self.input_scale_.apply(rows.inputs)), members=1)
+        objective = DensityObjective(self._solver_config(), X.shape[1], 0, design)
+        self._fit_ensemble(objective, rows._replace(inputs=self.input_scale_.apply(rows.inputs)), members=1)
         return self
 
-    def score_samples(self, X: Table) -> Float[np.ndarray, "rows"]:
-        """The log-density of every row."""
+    def score_samples(self, X: ArrayLike) -> Float[np.ndarray, "rows"]:
+        """Compute the log-density of each sample.
+
+        Args:
+            X (array-like of shape (n_samples, n_features)): The samples.
+
+        Returns:
+            The log-densities, an array of shape (n_samples,). They are normalized in the units of the data.
+
+        Raises:
+            SolveError: If the solve fails for one of the samples.
+        """
         return self._forward(X)[1] - np.log(self.input_scale_.std).sum()
 
-    def score(self, X: Table, y: Table = None) -> float:
-        """The mean log-density of the rows."""
+    def score(self, X: ArrayLike, y: ArrayLike = None) -> float:
+        """Compute the mean log-density of the samples.
+
+        Args:
+            X (array-like of shape (n_samples, n_features)): The samples.
+            y (None): Ignored; present for API consistency.
+
+        Returns:
+            The mean log-density; higher is better.
+
+        Raises:
+            SolveError: If the solve fails for one of the samples.
+        """
         return float(np.mean(self.score_samples(X)))
 
-    def transform(self, X: Table) -> Float[np.ndarray, "rows features"]:
-        """Where the flow carries the rows: normal numbers, if it learned their density."""
+    def transform(self, X: ArrayLike) -> Float[np.ndarray, "rows features"]:
+        """Map samples to the base distribution, in which they follow a standard normal if the density is right.
+
+        Args:
+            X (array-like of shape (n_samples, n_features)): The samples.
+
+        Returns:
+            The mapped samples, an array of shape (n_samples, n_features).
+
+        Raises:
+            SolveError: If the solve fails for one of the samples.
+        """
         return self._forward(X)[0]
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> Float[np.ndarray, "samples features"]:
-        """New rows."""
+        """Draw samples from the density.
+
+        Args:
+            n_samples (int, default=1): The number of samples.
+            random_state (int, RandomState instance or None, default=None): The seed of the samples.
+
+        Returns:
+            The samples, an array of shape (n_samples, n_features), in the units of the data.
+        """
         check_is_fitted(self)
-        flow = self.trained_.model(0)
+        flow = self.ensemble_.model(0)
         assert isinstance(flow, ContinuousFlow)
         seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
-        drawn = flow.sample(n_samples, key=jax.random.key(seed), solver=self._how().together())
-        return self.input_scale_.inverse(np.asarray(drawn))
+        samples = flow.sample(n_samples, key=jax.random.key(seed), solver=self.ensemble_.objective.training_solver)
+        return self.input_scale_.inverse(np.asarray(samples))
 
-    def _forward(self, X: Table) -> tuple[Float[np.ndarray, "rows features"], Float[np.ndarray, "rows"]]:
-        X = self._check(X)
-        mapped, log_density = self.trained_.respond(self.input_scale_.apply(X))
+    def _forward(self, X: ArrayLike) -> tuple[Float[np.ndarray, "rows features"], Float[np.ndarray, "rows"]]:
+        X = self._check_X(X)
+        mapped, log_density = self.ensemble_.predict(self.input_scale_.apply(X))
         return mapped[0].astype(np.float64), log_density[0].astype(np.float64)
 
     @property

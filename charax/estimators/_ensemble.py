@@ -1,4 +1,4 @@
-"""Members of an estimator, trained side by side in one compiled program, with the step of the training loop."""
+"""An ensemble of models, trained in parallel by one compiled program: the epoch of the training engine under `vmap`."""
 
 import math
 import time
@@ -11,184 +11,193 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jaxtyping import Array, Float, Float32, Int
 
 from charax.estimators._objectives import AbstractObjective, weighted_mean
-from charax.estimators._rows import Batch, Rows, hold_out, round_up, share_out
+from charax.estimators._rows import Batch, Rows, make_batches, padded_size, validation_splits
 from charax.solve import SolveError
-from charax.train import OptimizerConfig, flatten_model
-from charax.train._parameters import Rebuild
-from charax.train._progress import AbstractProgress
-from charax.train._step import GIVE_UP_AFTER, State, initial_state, make_optimizer, make_step
+from charax.train import AbstractProgress, LoopConfig, OptimizerConfig, catch_failed_solve, flatten_model
+from charax.train._parameters import Unflatten
+from charax.train._step import TrainState, initial_state, make_epoch, make_optimizer
 
-_AT_ONCE = 256
-"""Rows that are asked about at once: always as many, so that an answer does not depend on the other questions."""
+_PREDICTION_BATCH = 256
+"""Rows per call of the compiled prediction: always the same number, so that no prediction depends on how many rows
+there are."""
 
 
 @dataclass(frozen=True)
-class Plan:
-    """How to train."""
+class EnsembleConfig:
+    """How to train an ensemble."""
 
     members: int
-    epochs: int
-    batch_size: int
     validation_fraction: float | None
-    """None to train on everything, and to choose the weights by the loss of that."""
-    patience: int
+    """None to train on all rows, and to select the weights by their loss."""
+    loop: LoopConfig
     optimizer: OptimizerConfig
-    seed: int
-    progress: AbstractProgress
-
-
-class Course(NamedTuple):
-    """Where the training of a member is."""
-
-    state: State
-    best: Float[Array, "*members parameters"]
-    best_loss: Float[Array, "*members"]
-    stale: Int[Array, "*members"]
-    """Epochs since the best."""
 
 
 @dataclass(frozen=True)
-class Trained:
-    """The weights that validation chose, and how it went. Nothing in it is JAX's, so that it can be pickled."""
+class Ensemble:
+    """The selected weights of every member, and the learning curve. It holds no JAX objects, so it can be pickled."""
 
     objective: AbstractObjective
-    parameters: Float32[np.ndarray, "members parameters"]
+    params: Float32[np.ndarray, "members parameters"]
     losses: list[float]
-    """The mean validation loss of the members after every epoch."""
+    """The validation loss after each epoch, averaged over the members."""
     best_loss: float
     diverged: bool
 
     def model(self, member: int) -> eqx.Module:
         """One of the models."""
-        return _model(self.objective).rebuild(jnp.asarray(self.parameters[member]))
+        return _model(self.objective).unflatten(jnp.asarray(self.params[member]))
 
-    def respond(self, inputs: Float32[np.ndarray, "rows features"]) -> Any:
-        """What every member says of rows: arrays with the members in their first axis and the rows in the second."""
-        answer, parts = _model(self.objective).respond, []
-        for start in range(0, len(inputs), _AT_ONCE):
-            part = inputs[start : start + _AT_ONCE]
-            filled = np.concatenate([part, np.zeros((_AT_ONCE - len(part), *part.shape[1:]), np.float32)])
-            parts.append(answer(self.parameters, filled))
-        answers = jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1)[:, : len(inputs)], *parts)
-        for leaf in jax.tree.leaves(answers):
-            good = np.isfinite(leaf).all(axis=(0, *range(2, leaf.ndim)))
-            if not good.all():
+    def predict(self, inputs: Float32[np.ndarray, "rows features"]) -> Any:
+        """The predictions of every member: arrays with the members in their first axis and the rows in the second."""
+        predict, parts = _model(self.objective).predict, []
+        for start in range(0, len(inputs), _PREDICTION_BATCH):
+            part = inputs[start : start + _PREDICTION_BATCH]
+            padding = np.zeros((_PREDICTION_BATCH - len(part), *part.shape[1:]), np.float32)
+            parts.append(predict(self.params, np.concatenate([part, padding])))
+        predictions = jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1)[:, : len(inputs)], *parts)
+        for leaf in jax.tree.leaves(predictions):
+            is_finite = np.isfinite(leaf).all(axis=(0, *range(2, leaf.ndim)))
+            if not is_finite.all():
                 raise SolveError(
-                    f"the solve failed for {(~good).sum()} rows, the first is number {np.argmin(good)}: it may be far "
-                    "from what the model learned from; check its scale, or raise steps"
+                    f"the solve failed for {(~is_finite).sum()} rows, the first is row {np.argmin(is_finite)}: it may "
+                    "be far from the training data; check its scale, or raise steps"
                 )
-        return answers
+        return predictions
 
 
-def train_members(
+class _MemberState(NamedTuple):
+    train: TrainState
+    best_params: Float[Array, "*members parameters"]
+    best_loss: Float[Array, "*members"]
+    epochs_since_best: Int[Array, "*members"]
+
+
+def train_ensemble(
     objective: AbstractObjective,
     rows: Rows,
-    plan: Plan,
-    before: Float32[np.ndarray, "members parameters"] | None = None,
-) -> Trained:
-    """Train every member until validation says that none of them improves; from `before` if it is given."""
-    generator = np.random.default_rng(plan.seed)
-    everything, nothing = np.arange(len(rows.weights)), len(rows.weights)
-    splits = [(everything, everything)] * plan.members
-    if plan.validation_fraction is not None:
-        held = hold_out(rows, plan.validation_fraction, plan.members, generator)
-        splits = held if all(len(train) and len(validate) for train, validate in held) else splits
-    size = round_up(max(len(validate) for _, validate in splits))
-    validate = np.stack([np.pad(held, (0, size - len(held)), constant_values=nothing) for _, held in splits])
-    orders = lambda: np.stack(
-        [share_out(generator.permutation(train), plan.batch_size, nothing) for train in _equally_many(splits, nothing)]
-    )
-    order = orders()
-    program = _program(objective, plan.optimizer, plan.epochs, order.shape[1])
-    filled = rows.fill_up()
-    course = _start(program, objective, plan, before)
+    config: EnsembleConfig,
+    progress: AbstractProgress,
+    initial_params: Float32[np.ndarray, "members parameters"] | None = None,
+) -> Ensemble:
+    """Train all members until none of them improves any more, from new weights unless `initial_params` are given."""
+    loop, generator, padding = config.loop, np.random.default_rng(config.loop.seed), len(rows.weights)
+    splits = _split(rows, config, generator)
+    train = _stack([train for train, _ in splits], max(len(train) for train, _ in splits), padding)
+    most = max(len(validation) for _, validation in splits)
+    validation = _stack([validation for _, validation in splits], padded_size(most), padding)
+    steps = -(-train.shape[1] // loop.batch_size)
+    # A program does not depend on the length of a constant schedule, so it serves all of them.
+    length = (1, 1) if config.optimizer.schedule == "constant" else (loop.epochs, steps)
+    program = _program(objective, config.optimizer, *length)
+    data = rows.pad()
+    state = _initial_members(program, objective, config, initial_params)
+    patience = loop.epochs if loop.patience is None else loop.patience
     losses, diverged, began = [], False, time.monotonic()
-    plan.progress.start(plan.epochs, order.shape[1], plan.batch_size)
-    while len(losses) < plan.epochs and not diverged and int(course.stale.min()) < plan.patience:
-        try:
-            course, loss = jax.block_until_ready(program.epoch(course, filled, order, validate))
-        except (jax.errors.JaxRuntimeError, ValueError) as error:  # JAX raises the latter if it did not run ahead
-            if "EquinoxRuntimeError" not in str(error):  # anything but a solve that failed on the way back
-                raise
-            losses.append(math.nan)
-            diverged = True
-            break
-        diverged = bool((course.state.streak >= GIVE_UP_AFTER).any())
-        losses.append(float(loss.mean()))
-        trained = float((course.state.sums["loss"] / course.state.counted).mean())
-        plan.progress.epoch(
-            {
-                "epoch": len(losses),
-                "loss": trained,
-                "validation_loss": losses[-1],
-                "skipped": int(course.state.skipped.sum()),
-                "seconds": time.monotonic() - began,
-            }
-        )
-        order = orders()
-    plan.progress.stop()
-    return Trained(objective, np.asarray(course.best), losses, float(course.best_loss.mean()), diverged)
+    progress.start(loop.epochs, steps, loop.batch_size)
+    try:
+        while len(losses) < loop.epochs and not diverged and int(state.epochs_since_best.min()) < patience:
+            order = np.stack([make_batches(generator.permutation(each), loop.batch_size, padding) for each in train])
+            result = catch_failed_solve(program.epoch, state, data, order, validation)
+            if result is None:
+                losses.append(math.nan)
+                diverged = True
+                break
+            state, loss = result
+            diverged = bool(state.train.has_diverged.any())
+            losses.append(float(loss.mean()))
+            progress.epoch(
+                {
+                    "epoch": len(losses),
+                    "loss": float((state.train.sums["loss"] / state.train.counted).mean()),
+                    "validation_loss": losses[-1],
+                    "skipped": int(state.train.skipped.sum()),
+                    "seconds": time.monotonic() - began,
+                }
+            )
+    finally:
+        progress.stop()
+    return Ensemble(objective, np.asarray(state.best_params), losses, float(state.best_loss.mean()), diverged)
 
 
-def _equally_many(splits: list[tuple[np.ndarray, np.ndarray]], nothing: int) -> list[np.ndarray]:
-    most = max(len(train) for train, _ in splits)
-    return [np.pad(train, (0, most - len(train)), constant_values=nothing) for train, _ in splits]
+def _split(
+    rows: Rows, config: EnsembleConfig, generator: np.random.Generator
+) -> list[tuple[Int[np.ndarray, "train"], Int[np.ndarray, "validation"]]]:
+    """The training and the validation rows of each member; all rows for both if there are too few to split."""
+    everything = np.arange(len(rows.weights))
+    if config.validation_fraction is not None:
+        splits = validation_splits(rows, config.validation_fraction, config.members, generator)
+        if all(len(train) and len(validation) for train, validation in splits):
+            return splits
+    return [(everything, everything)] * config.members
+
+
+def _stack(members: list[np.ndarray], size: int, padding: int) -> Int[np.ndarray, "members size"]:
+    return np.stack([np.pad(rows, (0, size - len(rows)), constant_values=padding) for rows in members])
 
 
 class _Model(NamedTuple):
-    rebuild: Rebuild
-    respond: Callable[..., Any]
+    unflatten: Unflatten
+    predict: Callable[..., Any]
 
 
 class _Program(NamedTuple):
-    template: State
-    epoch: Callable[..., tuple[Course, Array]]
+    initial: TrainState
+    epoch: Callable[..., tuple[_MemberState, Float[Array, "members"]]]
 
 
 @lru_cache(maxsize=128)
 def _model(objective: AbstractObjective) -> _Model:
-    _, rebuild = flatten_model(objective.build(jax.random.key(0)))
-    respond = lambda params, inputs: objective.respond(rebuild(params), inputs)
-    return _Model(rebuild, jax.jit(jax.vmap(respond, in_axes=(0, None))))
+    _, unflatten = flatten_model(objective.build(jax.random.key(0)))
+    predict = lambda params, inputs: objective.predict(unflatten(params), inputs)
+    return _Model(unflatten, jax.jit(jax.vmap(predict, in_axes=(0, None))))
 
 
 @lru_cache(maxsize=128)
 def _program(objective: AbstractObjective, optimizer: OptimizerConfig, epochs: int, steps: int) -> _Program:
-    rebuild = _model(objective).rebuild
+    unflatten = _model(objective).unflatten
     transform = make_optimizer(optimizer, epochs=epochs, steps_per_epoch=steps)
-    step = make_step(objective, rebuild, transform, optimizer.ema)
+    train_epoch = make_epoch(objective, unflatten, transform, optimizer.ema)
 
-    def run_epoch(course: Course, rows: Batch, order: Int[Array, "steps batch"], held: Int[Array, "held"]):
-        take = lambda which: jax.tree.map(lambda leaf: leaf[which], rows)
-        state, _ = lax.scan(lambda state, which: (step(state, take(which))[0], None), course.state.start_epoch(), order)
-        key = jax.random.wrap_key_data(state.key)
-        validation = take(held)
-        loss = weighted_mean(objective.measure(rebuild(state.evaluated), validation, key), validation.weights)
-        better = loss < course.best_loss
-        best = jnp.where(better, state.evaluated, course.best)
-        course = Course(state, best, jnp.where(better, loss, course.best_loss), jnp.where(better, 0, course.stale + 1))
-        return course, loss
+    def epoch(
+        member: _MemberState, data: Batch, order: Int[Array, "steps batch"], validation: Int[Array, "validation"]
+    ) -> tuple[_MemberState, Float[Array, ""]]:
+        state, _ = train_epoch(member.train.start_epoch(), data, order)
+        rows = jax.tree.map(lambda leaf: leaf[validation], data)
+        losses = objective.losses(unflatten(state.evaluated), rows, jax.random.wrap_key_data(state.key))
+        loss = weighted_mean(losses, rows.weights)
+        improved = loss < member.best_loss
+        return _MemberState(
+            state,
+            best_params=jnp.where(improved, state.evaluated, member.best_params),
+            best_loss=jnp.where(improved, loss, member.best_loss),
+            epochs_since_best=jnp.where(improved, 0, member.epochs_since_best + 1),
+        ), loss
 
     batch = Batch(jnp.zeros((1, objective.features)), jnp.zeros((1, objective.outputs)), jnp.ones(1))
-    template, _ = initial_state(objective, batch, transform, seed=0, ema=optimizer.ema)
-    return _Program(template, jax.jit(jax.vmap(run_epoch, in_axes=(0, None, 0, 0))))
+    initial, _ = initial_state(objective, batch, transform, seed=0, ema=optimizer.ema)
+    return _Program(initial, jax.jit(jax.vmap(epoch, in_axes=(0, None, 0, 0))))
 
 
-def _start(program: _Program, objective: AbstractObjective, plan: Plan, before: np.ndarray | None) -> Course:
-    keys = [jax.random.split(key) for key in jax.random.split(jax.random.key(plan.seed), plan.members)]
-    drawn = lambda: np.stack([np.asarray(flatten_model(objective.build(build))[0]) for build, _ in keys])
-    params = jnp.asarray(drawn() if before is None else before)
-    states = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (plan.members, *leaf.shape)), program.template)
+def _initial_members(
+    program: _Program, objective: AbstractObjective, config: EnsembleConfig, params: np.ndarray | None
+) -> _MemberState:
+    keys = [jax.random.split(key) for key in jax.random.split(jax.random.key(config.loop.seed), config.members)]
+    if params is None:
+        params = np.stack([np.asarray(flatten_model(objective.build(model_key))[0]) for model_key, _ in keys])
+    states = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (config.members, *leaf.shape)), program.initial)
     states = eqx.tree_at(
-        lambda state: (state.params, state.key),
+        lambda state: (state.params, state.average, state.key),
         states,
-        (params, jnp.stack([jax.random.key_data(step) for _, step in keys])),
+        (
+            jnp.asarray(params),
+            None if states.average is None else jnp.asarray(params),
+            jnp.stack([jax.random.key_data(step_key) for _, step_key in keys]),
+        ),
+        is_leaf=lambda leaf: leaf is None,
     )
-    if states.average is not None:
-        states = eqx.tree_at(lambda state: state.average, states, params)
-    nothing = jnp.zeros(plan.members)
-    return Course(states, params, nothing + jnp.inf, nothing.astype(int))
+    zeros = jnp.zeros(config.members)
+    return _MemberState(states, jnp.asarray(params), zeros + jnp.inf, zeros.astype(int))

@@ -1,7 +1,7 @@
-"""What the members of an estimator learn: a model, its loss, and what it says of new rows."""
+"""What an estimator trains: a model, its loss per row, and its predictions."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import equinox as eqx
@@ -22,128 +22,119 @@ from charax.models import (
 )
 from charax.models.flows import ContinuousFlow, ExactTrace, Hutchinson, VectorFlowDesign
 from charax.solve import Solver
+from charax.train import SolverConfig
 
-_EXACT_UP_TO = 16
-"""Columns up to which a density is trained with the exact trace. It is always told with the exact one."""
-
-
-@dataclass(frozen=True)
-class How:
-    """How to integrate, in words and numbers that can be compared, so that equal ones share a compiled program."""
-
-    solver: str
-    steps: int
-    rtol: float | None
-    adjoint: str
-
-    def together(self) -> Solver:
-        """For training: one step size for a batch."""
-        return self._build(per_sample=False)
-
-    def each(self) -> Solver:
-        """For predictions: what is said of a row does not depend on which others are asked about."""
-        return self._build(per_sample=self.rtol is not None)
-
-    def _build(self, *, per_sample: bool) -> Solver:
-        if self.rtol is None:
-            return Solver(self.solver, steps=self.steps, adjoint=self.adjoint)
-        return Solver(self.solver, rtol=self.rtol, atol=self.rtol, adjoint=self.adjoint, per_sample=per_sample)
+_MAX_EXACT_TRACE_DIM = 16
+"""Up to this many features a density is trained with the exact trace. Predictions always use the exact trace."""
 
 
 @dataclass(frozen=True)
 class AbstractObjective(ABC):
-    """Everything about an estimator that is not learned and not about its data's units."""
+    """A model, its loss and its solver. Equal objectives share their compiled programs."""
 
-    how: How
+    solver_config: SolverConfig
     features: int
     outputs: int
 
+    @property
+    def training_solver(self) -> Solver:
+        """The solver of training: one step size for the whole mini-batch."""
+        return self.solver_config.build(Solver())
+
+    @property
+    def prediction_solver(self) -> Solver:
+        """The solver of predictions: adaptive steps per row, so that no prediction depends on the other rows."""
+        solver = self.training_solver
+        return replace(solver, per_sample=solver.steps is None)
+
     @abstractmethod
     def build(self, key: PRNGKeyArray) -> eqx.Module:
-        """A new model."""
+        """Initialize a model."""
 
     @abstractmethod
-    def measure(self, model: Any, rows: Batch, key: PRNGKeyArray) -> Float[Array, "rows"]:
-        """The loss of every row; NaN where a solve failed."""
+    def losses(self, model: Any, rows: Batch, key: PRNGKeyArray) -> Float[Array, "rows"]:
+        """The loss of each row; NaN where the solve failed."""
 
     @abstractmethod
-    def respond(self, model: Any, inputs: Float[Array, "rows features"]) -> Any:
-        """What the model says of rows: arrays with the rows in their first axis."""
+    def predict(self, model: Any, inputs: Float[Array, "rows features"]) -> Any:
+        """Predictions: arrays with the rows in their first axis."""
 
     def loss(
         self, model: eqx.Module, batch: Batch, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
-        """The weighted mean of the losses, as a step of training asks for it."""
-        loss = weighted_mean(self.measure(model, batch, key), batch.weights)
+        """The weighted mean loss and no further metrics, as `charax.train.Objective` has it."""
+        loss = weighted_mean(self.losses(model, batch, key), batch.weights)
         return loss, {"failed": jnp.zeros(())}
 
 
 def weighted_mean(values: Float[Array, "rows"], weights: Float[Array, "rows"]) -> Float[Array, ""]:
-    """The mean over the rows that count; not a number if one of those is not."""
+    """The mean over the rows with a weight above zero; NaN if one of these is NaN."""
     return jnp.where(weights > 0, values * weights, 0).sum() / jnp.maximum(weights.sum(), 1e-6)
 
 
 @dataclass(frozen=True)
-class Supervised(AbstractObjective):
-    """Classes or values of rows of numbers: a neural ODE and a linear readout."""
+class SupervisedObjective(AbstractObjective):
+    """Classification or regression: a neural ODE and a linear readout."""
 
     architecture: VectorArchitecture
-    classifies: bool
+    is_classification: bool
 
     def build(self, key: PRNGKeyArray) -> Classifier:
         return self.architecture.build((self.features,), self.outputs, key=key)
 
-    def measure(self, model: Classifier, rows: Batch, key: PRNGKeyArray) -> Float[Array, "rows"]:
-        out, _ = model(rows.inputs, solver=self.how.together())
-        if self.classifies:
+    def losses(self, model: Classifier, rows: Batch, key: PRNGKeyArray) -> Float[Array, "rows"]:
+        out, _ = model(rows.inputs, solver=self.training_solver)
+        if self.is_classification:
             return optax.softmax_cross_entropy(out, rows.targets)
         return jnp.mean(jnp.square(out - rows.targets), axis=1)
 
-    def respond(self, model: Classifier, inputs: Float[Array, "rows features"]) -> Float[Array, "rows outputs"]:
-        out, _ = model(inputs, solver=self.how.each())
-        return jax.nn.softmax(out) if self.classifies else out
+    def predict(self, model: Classifier, inputs: Float[Array, "rows features"]) -> Float[Array, "rows outputs"]:
+        out, _ = model(inputs, solver=self.prediction_solver)
+        return jax.nn.softmax(out) if self.is_classification else out
 
 
 @dataclass(frozen=True)
-class Density(AbstractObjective):
-    """The density of rows of numbers."""
+class DensityObjective(AbstractObjective):
+    """Density estimation: maximum likelihood of a continuous normalizing flow."""
 
     design: VectorFlowDesign
 
     def build(self, key: PRNGKeyArray) -> ContinuousFlow:
         return self.design.build((self.features,), key=key)
 
-    def measure(self, model: ContinuousFlow, rows: Batch, key: PRNGKeyArray) -> Float[Array, "rows"]:
-        trace = ExactTrace() if self.features <= _EXACT_UP_TO else Hutchinson()
-        return -model.log_prob(rows.inputs, solver=self.how.together(), trace=trace, key=key)
+    def losses(self, model: ContinuousFlow, rows: Batch, key: PRNGKeyArray) -> Float[Array, "rows"]:
+        trace = ExactTrace() if self.features <= _MAX_EXACT_TRACE_DIM else Hutchinson()
+        return -model.log_prob(rows.inputs, solver=self.training_solver, trace=trace, key=key)
 
-    def respond(
+    def predict(
         self, model: ContinuousFlow, inputs: Float[Array, "rows features"]
     ) -> tuple[Float[Array, "rows features"], Float[Array, "rows"]]:
-        """The rows in the base distribution, and their log-densities."""
-        result = model.forward(inputs, solver=self.how.each())
+        """The rows mapped to the base distribution, and their log-densities."""
+        result = model.forward(inputs, solver=self.prediction_solver)
         return result.u, result.log_prob
 
 
 @dataclass(frozen=True)
-class Pde(AbstractObjective):
-    """Values at places and times, the last column, along learned characteristics."""
+class PDEObjective(AbstractObjective):
+    """Regression of u(x, t) along learned characteristics; t is the last column of the inputs."""
 
     method: str
     width: int
 
     def build(self, key: PRNGKeyArray) -> AbstractRegressor:
-        return build_regressor(self.method, Scaling.identity(self.features - 1, self.outputs), width=self.width, key=key)
+        return build_regressor(
+            self.method, Scaling.identity(self.features - 1, self.outputs), width=self.width, key=key
+        )
 
-    def measure(self, model: AbstractRegressor, rows: Batch, key: PRNGKeyArray) -> Float[Array, "rows"]:
-        out = model(rows.inputs[:, :-1], rows.inputs[:, -1], solver=self.how.together())
+    def losses(self, model: AbstractRegressor, rows: Batch, key: PRNGKeyArray) -> Float[Array, "rows"]:
+        out = model(rows.inputs[:, :-1], rows.inputs[:, -1], solver=self.training_solver)
         error = jnp.mean(jnp.square(out.u - rows.targets), axis=1)
-        # A path that was not found counts, but has nothing to teach.
+        # A point without a characteristic counts in the loss, but its gradient would be meaningless.
         return jnp.where(out.found, error, lax.stop_gradient(error)) + crossing_penalty(out.jacobian_determinant)
 
-    def respond(
+    def predict(
         self, model: AbstractRegressor, inputs: Float[Array, "rows features"]
     ) -> tuple[Float[Array, "rows outputs"], Bool[Array, "rows"]]:
-        """The values, and whether a path was found to them."""
-        out = model(inputs[:, :-1], inputs[:, -1], solver=self.how.each())
+        """The values, and whether a characteristic through each point was found."""
+        out = model(inputs[:, :-1], inputs[:, -1], solver=self.prediction_solver)
         return out.u, out.found

@@ -1,4 +1,4 @@
-"""Rows of numbers as the networks see them."""
+"""The rows of a data set: duplicates merged, padded to common sizes, split and batched."""
 
 from typing import NamedTuple
 
@@ -6,12 +6,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Float32, Int
 
-SIZES = (64, 256)
-"""Rows are filled up to one of these, so that data of many sizes share a few compiled programs."""
+PADDED_SIZES = (64, 256)
+"""Arrays are padded to one of these numbers of rows, so that data sets of many sizes share a few compiled programs."""
 
 
 class Batch(NamedTuple):
-    """Rows in single precision where they are computed with; those that weigh nothing only fill the batch up."""
+    """Rows in single precision, on the device. Rows of weight zero are padding."""
 
     inputs: Float32[Array, "rows features"]
     targets: Float32[Array, "rows outputs"]
@@ -19,57 +19,58 @@ class Batch(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Inputs, what is to be learned of them, and how much each counts."""
+    """Inputs, targets and sample weights."""
 
     inputs: Float[np.ndarray, "rows features"]
     targets: Float[np.ndarray, "rows outputs"]
     weights: Float[np.ndarray, "rows"]
 
-    def distinct(self) -> "Rows":
-        """Equal rows as one that counts as much as all of them, in an order that does not depend on theirs.
+    def merge_duplicates(self) -> "Rows":
+        """Merge equal rows into one with the sum of their weights, and sort; rows of weight zero are dropped.
 
-        A weight of two is so the same as a row that is there twice, to the last bit, and a copy of a row that is
-        trained on never validates.
+        A weight of two is then exactly the same as a row that occurs twice, the order of the rows does not matter, and
+        no row is in both the training and the validation split.
         """
-        counts = self.weights > 0
-        table = np.column_stack([self.inputs, self.targets])[counts]
-        rows, which = np.unique(table, axis=0, return_inverse=True)
+        has_weight = self.weights > 0
+        table = np.column_stack([self.inputs, self.targets])[has_weight]
+        rows, inverse = np.unique(table, axis=0, return_inverse=True)
         features = self.inputs.shape[1]
-        weights = np.bincount(which.ravel(), weights=self.weights[counts], minlength=len(rows))
+        weights = np.bincount(inverse.ravel(), weights=self.weights[has_weight], minlength=len(rows))
         return Rows(rows[:, :features], rows[:, features:], weights)
 
-    def fill_up(self) -> Batch:
-        """The rows with mean weight one, and after them rows of zeros that do not count, at least one."""
-        size = round_up(len(self.weights) + 1)
-        fill = lambda values: np.pad(values, ((0, size - len(values)), *((0, 0),) * (values.ndim - 1)))
-        filled = (fill(values).astype(np.float32) for values in (*self[:2], self.weights / self.weights.mean()))
-        return Batch(*map(jnp.asarray, filled))
+    def pad(self) -> Batch:
+        """Normalize the weights to mean one, and append at least one row of padding."""
+        size = padded_size(len(self.weights) + 1)
+        append = lambda values: np.pad(values, ((0, size - len(values)), *((0, 0),) * (values.ndim - 1)))
+        padded = (append(values).astype(np.float32) for values in (*self[:2], self.weights / self.weights.mean()))
+        return Batch(*map(jnp.asarray, padded))
 
 
-def round_up(rows: int) -> int:
-    """The next of the sizes, or a multiple of the largest."""
-    return next((size for size in SIZES if rows <= size), -(-rows // SIZES[-1]) * SIZES[-1])
+def padded_size(rows: int) -> int:
+    """The smallest of the sizes that holds these rows, or else a multiple of the largest size."""
+    return next((size for size in PADDED_SIZES if rows <= size), -(-rows // PADDED_SIZES[-1]) * PADDED_SIZES[-1])
 
 
-def hold_out(
+def validation_splits(
     rows: Rows, fraction: float, members: int, generator: np.random.Generator
-) -> list[tuple[Int[np.ndarray, "train"], Int[np.ndarray, "held"]]]:
-    """For each member the rows to train on and those to validate with, which are others for every member.
+) -> list[tuple[Int[np.ndarray, "train"], Int[np.ndarray, "validation"]]]:
+    """The training and the validation rows of each member; the members have different validation rows.
 
-    Every so many rows of those sorted by target are held out, so that no class and no range of values is missed.
+    Validation rows are taken at regular intervals from the rows sorted by target, so that every class and every range
+    of values is represented.
     """
     shuffled = generator.permutation(len(rows.weights))
-    number = rows.targets[shuffled] @ np.arange(1, rows.targets.shape[1] + 1)  # of the class, if they are classes
-    order = shuffled[np.argsort(number, kind="stable")]
-    every = max(round(1 / fraction), 2)
-    held = [np.arange(len(order)) % every == member % every for member in range(members)]
-    return [(order[~out], order[out]) for out in held]
+    sort_key = rows.targets[shuffled] @ np.arange(1, rows.targets.shape[1] + 1)  # the class, if targets are one-hot
+    order = shuffled[np.argsort(sort_key, kind="stable")]
+    interval = max(round(1 / fraction), 2)
+    held_out = [np.arange(len(order)) % interval == member % interval for member in range(members)]
+    return [(order[~is_held_out], order[is_held_out]) for is_held_out in held_out]
 
 
-def share_out(rows: Int[np.ndarray, "rows"], batch_size: int, nothing: int) -> Int[np.ndarray, "steps batch"]:
-    """The rows in as many batches as are needed, evenly; `nothing` is the row that fills the batches up."""
+def make_batches(rows: Int[np.ndarray, "rows"], batch_size: int, padding: int) -> Int[np.ndarray, "steps batch"]:
+    """Split rows evenly into as few mini-batches as possible, filled up with the row number `padding`."""
     steps = -(-len(rows) // batch_size)
-    size = round_up(-(-len(rows) // steps))
-    filled = np.full((size, steps), nothing)
-    filled.ravel()[: len(rows)] = rows
-    return filled.T
+    size = padded_size(-(-len(rows) // steps))
+    batches = np.full((size, steps), padding)
+    batches.ravel()[: len(rows)] = rows
+    return batches.T

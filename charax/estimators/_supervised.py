@@ -1,28 +1,27 @@
-"""The parameters and the training that the classifier and the regressor share."""
+"""The parameters and the training of the classifier and the regressor."""
 
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from charax.data import Standardizer
-from charax.estimators._base import CONSTRAINTS, AbstractTrainedEstimator
-from charax.estimators._objectives import Supervised
+from charax.estimators._base import CONSTRAINTS, POSITIVE_INTEGER, AbstractEstimator
+from charax.estimators._objectives import SupervisedObjective
 from charax.estimators._rows import Rows
 from charax.models import METHOD_NAMES, VectorArchitecture
 
 
-class AbstractCNODE(AbstractTrainedEstimator):
-    """A few neural ODEs with linear readouts, each validated with other rows; what they say is averaged."""
+class AbstractSupervisedEstimator(AbstractEstimator):
+    """An ensemble of neural ODEs with linear readouts."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CONSTRAINTS,
         "method": [StrOptions(set(METHOD_NAMES))],
-        "characteristic_dim": [Interval(Integral, 1, None, closed="left")],
-        "augment_dim": [Interval(Integral, 1, None, closed="left")],
-        "members": [Interval(Integral, 1, None, closed="left")],
+        "characteristic_dim": [POSITIVE_INTEGER],
+        "augment_dim": [POSITIVE_INTEGER],
+        "members": [POSITIVE_INTEGER],
     }
 
     def __init__(
@@ -68,18 +67,20 @@ class AbstractCNODE(AbstractTrainedEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _learn(self, rows: Rows, *, classifies: bool) -> None:
-        """Train on distinct rows, the inputs of which have the units of the data."""
-        if not self._goes_on():
+    def _fit_rows(self, rows: Rows, *, is_classification: bool) -> None:
+        """Fit the ensemble to rows without duplicates, whose inputs are not yet standardized."""
+        if not self._is_warm_start():
             self.input_scale_ = Standardizer.fit(rows.inputs, weights=rows.weights)
-        objective = Supervised(
-            self._how(),
+        objective = SupervisedObjective(
+            self._solver_config(),
             rows.inputs.shape[1],
             rows.targets.shape[1],
             VectorArchitecture(self.method, self.width, self.augment_dim, self.characteristic_dim),
-            classifies,
+            is_classification,
         )
-        self._train(objective, rows._replace(inputs=self.input_scale_.apply(rows.inputs)), members=self.members)
+        scaled = rows._replace(inputs=self.input_scale_.apply(rows.inputs))
+        self._fit_ensemble(objective, scaled, members=self.members)
 
-    def _respond(self, X: Float[np.ndarray, "rows features"]) -> Float[np.ndarray, "rows outputs"]:
-        return self.trained_.respond(self.input_scale_.apply(X)).mean(axis=0, dtype=np.float64)
+    def _predict_mean(self, X: Float[np.ndarray, "rows features"]) -> Float[np.ndarray, "rows outputs"]:
+        """The mean over the members."""
+        return self.ensemble_.predict(self.input_scale_.apply(X)).mean(axis=0, dtype=np.float64)

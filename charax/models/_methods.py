@@ -62,11 +62,10 @@ def neural_ode(
     characteristic_dim: int = 2,
     activation: str = "tanh",
     jacobian: JacobianForm = "separate",
+    velocity_reads: tuple[Read, ...] = ("s", "u0"),
     key: PRNGKeyArray,
 ) -> NeuralODE:
     """Build any of the eight methods for rows of numbers, with small perceptrons inside.
-
-    The velocity of a characteristic reads s and the initial value.
 
     ```python
     import jax
@@ -85,6 +84,8 @@ def neural_ode(
         characteristic_dim: The number k of characteristic dimensions.
         activation: The name of the activation function.
         jacobian: The form of the Jacobian.
+        velocity_reads: What the velocity of a characteristic reads: s and the initial value, as in the paper, or s and
+            u for one that is not conditioned on the data.
         key: Random key of the initial weights.
 
     Returns:
@@ -105,7 +106,7 @@ def neural_ode(
     velocity = NetworkVelocity(
         mlp([1 + channels, width, characteristic_dim], activation=activation, key=velocity_key),
         characteristic_dim,
-        reads=("s", "u0"),
+        reads=velocity_reads,
     )
     network = lambda inputs, outputs, key: mlp([inputs, width, outputs], activation=activation, key=key)
     return build_neural_ode(

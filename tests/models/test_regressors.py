@@ -1,52 +1,97 @@
 """Learned PDEs with known networks inside: they then solve known equations."""
 
+import functools
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from charax.fields import SeparateJacobian
-from charax.models import EquationRegressor, PathRegressor, PathVelocity, Scaling, TimeRegressor
+from charax.models import (
+    EquationRegressor,
+    PathRegressor,
+    PathVelocity,
+    Scaling,
+    TimeRegressor,
+    build_regressor,
+    crossing_penalty,
+)
 from charax.models._equation_field import Coefficient, EquationField
 from charax.nn import count_parameters
 from charax.pde import PaperProblem
 from charax.solve import Solver
 
-X, T = jnp.linspace(1, 2, 7)[:, None], jnp.linspace(0, 1, 7)
+X = jnp.asarray(np.linspace(1, 2, 7, dtype=np.float32)[:, None])
+T = jnp.asarray(np.linspace(0, 1, 7, dtype=np.float32))
 
 
-def burgers_path(slope: float) -> PathRegressor:
-    """u = slope·ξ along paths that go at speed u: Burgers' equation, whose value does not change on the way."""
-    one = float(jnp.log(jnp.expm1(0.9)))  # softplus of it is 0.9, and 0.1 is the least
+class Parabola(eqx.Module):
+    """x ↦ a·x² + b·x + c, whose coefficients are arrays, so that models with other ones share a compiled program."""
+
+    coefficients: tuple
+
+    def __call__(self, x):
+        a, b, c = self.coefficients
+        return a * x**2 + b * x + c
+
+
+class AtItsValue(eqx.Module):
+    """The direction (u, dt) of a characteristic whose dx/ds is its value."""
+
+    dt: np.ndarray
+
+    def __call__(self, u_and_x):
+        return jnp.stack([u_and_x[:, 0], jnp.full(len(u_and_x), self.dt)], axis=1)
+
+
+def zero_derivative(inputs):
+    return jnp.zeros_like(inputs[:, :1])
+
+
+def burgers(*coefficients: float, dt: float = 1.0) -> PathRegressor:
+    """Burgers' equation from a parabola: characteristics at speed u/dt, along which the value does not change."""
+    before_softplus = np.float32(np.log(np.expm1(dt - 0.1)))  # 0.1 is the minimum of dt
     return PathRegressor(
-        initial=lambda x: slope * x,
-        velocity=PathVelocity(lambda seen: jnp.stack([seen[:, 0], jnp.full(len(seen), one)], axis=1), dim=1),
-        jacobian=SeparateJacobian([lambda seen: jnp.zeros_like(seen[:, :1])] * 2, reads_x=True),
+        initial=Parabola(tuple(np.float32(value) for value in coefficients)),
+        velocity=PathVelocity(AtItsValue(before_softplus), dim=1),
+        jacobian=SeparateJacobian([zero_derivative] * 2, reads_x=True),
         scaling=Scaling.identity(1, 1),
     )
 
 
-def test_paths_carry_the_initial_value_as_burgers_equation_does():
-    out = burgers_path(0.5)(X, T)
+@eqx.filter_jit
+def evaluate(model, x, t):
+    """The result, and the gradient of the sum of its values by x."""
+
+    def total(x):
+        result = model(x, t)
+        return result.u.sum(), result
+
+    gradient, result = jax.grad(total, has_aux=True)(x)
+    return result, gradient
+
+
+def test_characteristics_transport_the_initial_value_as_burgers_equation_does():
+    out, gradient = evaluate(burgers(0, 0.5, 0), X, T)
     assert out.found.all()
-    np.testing.assert_allclose(out.u, 0.5 * X / (1 + 0.5 * T[:, None]), rtol=1e-5)
-    np.testing.assert_allclose(out.foot_point, X / (1 + 0.5 * T[:, None]), rtol=1e-5)
+    spread = 1 + 0.5 * np.asarray(T)
+    np.testing.assert_allclose(out.u[:, 0], 0.5 * X[:, 0] / spread, rtol=1e-5)
+    np.testing.assert_allclose(out.foot_point[:, 0], X[:, 0] / spread, rtol=1e-5)
+    np.testing.assert_allclose(out.jacobian_determinant, spread, rtol=1e-5)
+    np.testing.assert_allclose(gradient[:, 0], 0.5 / spread, rtol=1e-4)  # through the foot point
 
 
-def test_gradient_through_the_foot_point_agrees_with_the_closed_form():
-    slope = lambda x: burgers_path(0.5)(x, T).u.sum()
-    np.testing.assert_allclose(jax.grad(slope)(X)[:, 0], 0.5 / (1 + 0.5 * T), rtol=1e-4)
+def test_position_that_no_characteristic_reaches_is_marked():
+    # With u₀ = x² + 1, x = ξ + t·u₀(ξ)/dt is bounded from below for t > 0.
+    out, _ = evaluate(burgers(1, 0, 1, dt=0.1 + np.log(2)), jnp.full_like(X, -5.0), jnp.ones_like(T))
+    assert not out.found.any()
 
 
-def test_place_that_no_path_reaches_is_marked():
-    # Paths from both sides meet in the origin at t = 1 and never come back there.
-    model = PathRegressor(
-        initial=lambda x: x**2 + 1,
-        velocity=PathVelocity(lambda seen: jnp.stack([seen[:, 0], jnp.zeros(len(seen))], axis=1), dim=1),
-        jacobian=SeparateJacobian([lambda seen: jnp.zeros_like(seen[:, :1])] * 2, reads_x=True),
-        scaling=Scaling.identity(1, 1),
-    )
-    assert model(jnp.array([[-5.0]]), jnp.array([1.0])).found.tolist() == [False]
+def test_characteristics_that_contract_to_less_than_a_quarter_are_penalised():
+    determinant = jnp.asarray([2.0, 0.25, 0.05, -1.0])
+    np.testing.assert_allclose(crossing_penalty(determinant), [0, 0, 0.04, 1.5625], rtol=1e-6)
 
 
 @pytest.mark.slow
@@ -60,29 +105,53 @@ def test_known_coefficients_give_the_solution_of_their_equation():
     np.testing.assert_allclose(out.u[:, 0], PaperProblem().exact(X, T), rtol=1e-3)
 
 
-def test_coefficients_are_told_in_the_units_of_the_data():
+def test_coefficients_are_in_the_units_of_the_data():
     scaling = Scaling((10.0,), (4.0,), 2.0, (1.0,), (0.5,))
-    model = EquationRegressor.build(scaling, width=4, key=jax.random.key(0))
-    ones = jax.tree.map(jnp.ones_like, model)
-    hat = ones.field.velocity(jnp.zeros((1, 1)), jnp.zeros((1, 1)), jnp.zeros((1, 1)))
-    np.testing.assert_allclose(ones.velocity(jnp.full((1, 1), 10.0), jnp.zeros(1), jnp.ones((1, 1))), 2.0 * hat)
+    model = eqx.filter_eval_shape(EquationRegressor.build, scaling, width=4, key=jax.random.key(0))
+    ones = jax.tree.map(lambda leaf: np.ones(leaf.shape, leaf.dtype), model)
+    zero, one = jnp.zeros((1, 1)), jnp.ones((1, 1))
+    position, time = 10 * one, zero[0]
+    np.testing.assert_allclose(ones.velocity(position, time, one), 2.0 * ones.field.velocity(zero, zero, zero))
+    np.testing.assert_allclose(ones.source(position, time, one), 0.25 * ones.field.source(zero, zero, zero))
 
 
 def test_baseline_of_the_paper_starts_at_zero_and_the_fair_one_need_not():
-    build = lambda fair: TimeRegressor.build(
-        Scaling((0.0,), (1.0,), 1.0, (3.0,), (2.0,)), width=32, fair=fair, key=jax.random.key(0)
-    )
-    assert count_parameters(build(False)) == 1185
-    np.testing.assert_allclose(build(False)(X, 0 * T).u, 0, atol=1e-6)
-    assert float(jnp.abs(build(True)(X, 0 * T).u).min()) > 0.1
+    scaling = Scaling((0.0,), (1.0,), 1.0, (3.0,), (2.0,))
+    build = functools.partial(build_regressor, scaling=scaling, width=32, key=jax.random.key(0))
+    paper, fair = build("node"), build("node-fair")
+    assert isinstance(paper, TimeRegressor)
+    assert count_parameters(paper) == 1185
+    start = eqx.filter_jit(lambda model: model(X, jnp.zeros_like(T)).u)
+    np.testing.assert_allclose(start(paper), 0, atol=1e-6)
+    assert float(jnp.abs(start(fair)).min()) > 0.1
 
 
-@pytest.mark.slow
-def test_two_dimensions_and_two_values_have_their_shapes():
-    model = PathRegressor.build(Scaling.identity(2, 2), width=4, key=jax.random.key(0))
-    assert model(jnp.ones((3, 2)), jnp.ones(3)).u.shape == (3, 2)
-    assert model.characteristics(jnp.ones((5, 2)), jnp.array([0.0, 1.0])).shape == (2, 5, 2)
+@pytest.mark.parametrize("method", ["c-node", "equation", "node", "node-fair"])
+def test_two_dimensions_and_two_values_have_their_shapes(method):
+    @functools.partial(jax.eval_shape, x=X[:3] * jnp.ones(2), t=T[:3])
+    def shapes(x, t):
+        model = build_regressor(method, Scaling.identity(2, 2), width=4, key=jax.random.key(0))
+        return model(x, t), model.characteristics(x, t[:2])
+
+    result, characteristics = shapes
+    assert result.u.shape == result.foot_point.shape == (3, 2)
+    assert result.found.shape == result.jacobian_determinant.shape == (3,)
+    assert characteristics.shape == (2, 3, 2)
 
 
 def test_c_node_of_the_experiment_is_no_larger_than_the_papers():
-    assert count_parameters(PathRegressor.build(Scaling.identity(1, 1), width=15, key=jax.random.key(0))) == 755
+    build = functools.partial(PathRegressor.build, Scaling.identity(1, 1), width=15)
+    assert count_parameters(eqx.filter_eval_shape(build, key=jax.random.key(0))) == 755
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: build_regressor("resnet", Scaling.identity(1, 1), width=4, key=jax.random.key(0)), "node-fair"),
+        (lambda: Coefficient.build((), Scaling.identity(1, 1), 1, width=4, key=jax.random.key(0)), "got nothing"),
+        (lambda: Coefficient.build(("s",), Scaling.identity(1, 1), 1, width=4, key=jax.random.key(0)), "x, t and u"),
+    ],
+)
+def test_bad_input_is_a_sentence(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()

@@ -9,6 +9,7 @@ from charax.paper.ablation import Ablation
 from charax.paper.kinetic import Kinetic
 from charax.paper.pde import PDE
 from charax.paper.propositions import Propositions
+from charax.paper.separations import Separations
 from charax.paper.table1 import Table1
 from charax.paper.table2 import Table2
 from charax.paper.tabular import Tabular
@@ -18,7 +19,18 @@ from charax.paper.toy_flow import ToyFlow
 EXPERIMENTS: Mapping[str, type[AbstractExperiment]] = MappingProxyType(
     {
         experiment.name: experiment
-        for experiment in (Propositions, Table1, ToyFlow, Tabular, Kinetic, Table2, PDE, Timeseries, Ablation)
+        for experiment in (
+            Propositions,
+            Separations,
+            Table1,
+            ToyFlow,
+            Tabular,
+            Kinetic,
+            Table2,
+            PDE,
+            Timeseries,
+            Ablation,
+        )
     }
 )
 """Everything that `charax reproduce` knows, by name."""

@@ -1,12 +1,12 @@
 """Densities of small tables: a C-NODE flow against a Gaussian and a kernel density estimate."""
 
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from charax import data, models, nn, solve, train
 from charax.paper._experiment import AbstractExperiment
+from charax.paper._records import load_or_compute
 from charax.paper._report import Column, Report
 from charax.tasks import density
 from charax.train import AbstractProgress, LoopConfig, OptimizerConfig, Splits
@@ -107,19 +107,13 @@ class Tabular(AbstractExperiment):
 
     def _load_or_evaluate(self, name: TableName, seed: int, folder: Path, progress: AbstractProgress) -> HeldOut:
         """The result of one split, which is stored with its settings."""
-        path, settings = folder / f"{name}-split{seed}.json", {"epochs": self.epochs}
-        if path.exists():
-            stored = json.loads(path.read_text())
-            if stored["settings"] != settings:
-                raise ValueError(
-                    f"{path} is the result of other settings: epochs ({stored['settings']['epochs']} there, "
-                    f"{self.epochs} here). Give another --output, or delete that file"
-                )
-            return HeldOut(**stored["result"])
-        progress.say(f"{name}, split {seed}")
-        result = evaluate(name, seed=seed, epochs=self.epochs, progress=progress)
-        path.write_text(json.dumps({"settings": settings, "result": asdict(result)}, indent=2) + "\n")
-        return result
+
+        def compute() -> dict[str, Any]:
+            progress.say(f"{name}, split {seed}")
+            return asdict(evaluate(name, seed=seed, epochs=self.epochs, progress=progress))
+
+        path = folder / f"{name}-split{seed}.json"
+        return HeldOut(**load_or_compute(path, {"epochs": self.epochs}, compute))
 
 
 def load_table(name: TableName, *, seed: int) -> "tuple[np.ndarray, np.ndarray, np.ndarray]":

@@ -1,0 +1,39 @@
+"""Results that are stored with their settings, so that an interrupted experiment resumes and never mixes settings."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from charax.train._checkpoints import write_json
+
+
+def load_or_compute(path: Path, settings: Mapping[str, Any], compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """The stored result, or a new one, which is stored.
+
+    Args:
+        path: The JSON file of the result.
+        settings: What the result depends on, as plain JSON.
+        compute: Computes the result.
+
+    Returns:
+        The result.
+
+    Raises:
+        ValueError: If the file has the result of other settings; the message names them.
+    """
+    wanted = json.loads(json.dumps(settings))
+    if path.exists():
+        stored = json.loads(path.read_text())
+        found = stored["settings"]
+        names = [name for name in {**found, **wanted} if found.get(name) != wanted.get(name)]
+        if names:
+            different = ", ".join(f"{name} ({found.get(name)} there, {wanted.get(name)} here)" for name in names)
+            raise ValueError(
+                f"{path} is the result of other settings: {different}. Give another --output, or delete that file"
+            )
+        return stored["result"]
+    result = compute()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(path, {"settings": wanted, "result": result})
+    return result

@@ -1,0 +1,190 @@
+"""Where theory says who must win: small problems whose solutions cross, enclose or fold.
+
+The flow of a plain Neural ODE preserves order on a line and topology in space; extra dimensions (ANODE) or
+characteristics lift that. Maps are read off the state itself, without a learned readout that could mirror it for free;
+classes by a linear readout.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal, NamedTuple
+
+from charax import plotting
+from charax.models import Method
+from charax.paper._experiment import AbstractExperiment, choose
+from charax.paper._records import load_or_compute
+from charax.paper._report import Column, Report
+from charax.train import AbstractProgress
+
+Kind = Literal["map", "classify"]
+
+
+class Problem(NamedTuple):
+    """A map to learn from pairs, or two classes to separate."""
+
+    kind: Kind
+    dim: int
+    description: str
+
+
+PROBLEMS: Mapping[str, Problem] = MappingProxyType(
+    {
+        "swap": Problem("map", 1, "two points on a line change places"),
+        "reverse": Problem("map", 1, "u to -u on an interval"),
+        "rotation": Problem("map", 2, "rotation of a disc by 180 degrees"),
+        "fold": Problem("map", 2, "(u1, u2) to (|u1|, u2)"),
+        "spheres-1": Problem("classify", 1, "an interval and what surrounds it"),
+        "spheres-2": Problem("classify", 2, "a disc and a ring around it"),
+        "spheres-3": Problem("classify", 3, "a ball and a shell around it"),
+        "spheres-5": Problem("classify", 5, "a ball and a shell around it, in five dimensions"),
+        "xor": Problem("classify", 2, "opposite quadrants belong together"),
+        "spirals": Problem("classify", 2, "two spirals"),
+    }
+)
+
+
+class Variant(NamedTuple):
+    """A method with its sizes."""
+
+    method: Method
+    k: int = 0
+    reads_u0: bool = False
+    augment_dim: int = 1
+
+    @property
+    def label(self) -> str:
+        """A name for files and legends."""
+        if self.method == "c-node":
+            return f"c-node-k{self.k}" + ("-u0" if self.reads_u0 else "")
+        return f"{self.method}-{self.augment_dim}" if self.method == "anode" else self.method
+
+
+VARIANTS: tuple[Variant, ...] = (
+    Variant("node"),
+    Variant("anode", augment_dim=1),
+    Variant("anode", augment_dim=5),
+    Variant("il-node", augment_dim=1),
+    Variant("2nd-order", augment_dim=1),
+    *(Variant("c-node", k, reads_u0) for reads_u0 in (False, True) for k in (1, 2, 4)),
+)
+
+_COLUMNS = (
+    Column("problem", "problem"),
+    Column("method", "method"),
+    Column("k", "k"),
+    Column("reads u0", "reads_u0"),
+    Column("error", "error_mean", ".4f", "error_sd"),
+    Column("NFE", "nfe", ".0f"),
+    Column("parameters", "parameters", ",d"),
+    Column("s", "seconds", ".0f"),
+)
+
+
+@dataclass(frozen=True)
+class Separations(AbstractExperiment):
+    """Small problems where theory says who must win: swaps, nested spheres, XOR, spirals, folds. It resumes."""
+
+    name: ClassVar[str] = "separations"
+
+    problem: tuple[str, ...] = ()
+    """Only these problems."""
+    variant: tuple[str, ...] = ()
+    """Only these variants, such as node, anode-1, c-node-k2 or c-node-k2-u0."""
+    seeds: int = 5
+    """Seeds per variant; they are trained side by side."""
+    steps: int = 600
+    """Steps of training."""
+    points: int = 256
+    """Training points, and as many test points."""
+
+    def run(self, folder: Path, progress: AbstractProgress) -> Report:
+        from charax.paper import _separation_training as training
+
+        for name, least in (("seeds", 1), ("steps", 1), ("points", 10)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
+        labels = choose(self.variant, [variant.label for variant in VARIANTS], "variant", "separations")
+        settings = {"seeds": self.seeds, "steps": self.steps, "points": self.points}
+        rows: list[dict[str, Any]] = []
+        for problem in choose(self.problem, tuple(PROBLEMS), "problem", "separations"):
+            for variant in (variant for variant in VARIANTS if variant.label in labels):
+
+                def compute(problem: str = problem, variant: Variant = variant) -> dict[str, Any]:
+                    progress.say(f"{problem}, {variant.label}")
+                    return asdict(training.learn(problem, variant, **settings))
+
+                path = folder / "records" / f"{problem}-{variant.label}.json"
+                rows.append(_row(problem, variant, load_or_compute(path, settings, compute)))
+        flat = [{name: value for name, value in row.items() if name != "shown"} for row in rows]
+        return Report(
+            name=self.name,
+            title=f"Separations: error of the map, or fraction of wrong classes; {self.seeds} seeds",
+            columns=_COLUMNS,
+            answer={"rows": flat},
+            record=settings,
+            figures={"separations.png": lambda path: plot(rows, path)},
+        )
+
+
+def _row(problem: str, variant: Variant, result: Mapping[str, Any]) -> dict[str, Any]:
+    from charax.train import mean_and_sd
+
+    mean, sd = mean_and_sd(result["errors"])
+    augmented = f" + {variant.augment_dim}" if variant.method == "anode" else ""
+    return {
+        "problem": problem,
+        "method": variant.method + augmented,
+        "k": variant.k or None,
+        "reads_u0": variant.reads_u0 if variant.k else None,
+        "error_mean": mean,
+        "error_sd": sd,
+        "nfe": result["nfe"],
+        "parameters": result["parameters"],
+        "seconds": result["seconds"],
+        "variant": variant.label,
+        "shown": result["shown"],
+    }
+
+
+def plot(rows: Sequence[Mapping[str, Any]], path: Path) -> Path:
+    """A row per problem and a column per variant: trajectories over s on a line, in the plane with the decision."""
+    problems = list(dict.fromkeys(row["problem"] for row in rows if PROBLEMS[row["problem"]].dim <= 2))
+    variants = [
+        name for name in ("node", "anode-1", "c-node-k2", "c-node-k2-u0") if any(r["variant"] == name for r in rows)
+    ]
+    found = {(row["problem"], row["variant"]): row for row in rows}
+    height, width = max(1, len(problems)), max(1, len(variants))
+    with plotting.save_figure(path, width=2.4 * width, height=2.2 * height) as figure:
+        axes = figure.subplots(height, width, squeeze=False)
+        for line, problem in zip(axes, problems, strict=False):
+            for axis, variant in zip(line, variants, strict=False):
+                _panel(axis, found.get((problem, variant)), problem)
+    return path
+
+
+def _panel(axis, row: Mapping[str, Any] | None, problem: str) -> None:
+    import numpy as np
+
+    axis.set_xticks([])
+    axis.set_yticks([])
+    if row is None:
+        return
+    shown = row["shown"]
+    u, label = np.asarray(shown["trajectories"]), np.asarray(shown["labels"])
+    colours = [plotting.NODE if one else plotting.C_NODE for one in label]
+    if PROBLEMS[problem].dim == 1:
+        for i, colour in enumerate(colours):
+            axis.plot(np.linspace(0, 1, len(u)), u[:, i, 0], color=colour, linewidth=0.7)
+    else:
+        if shown["decision"] is not None:
+            reach = shown["reach"]
+            axis.imshow(
+                np.asarray(shown["decision"]), extent=(-reach, reach, -reach, reach), origin="lower",
+                cmap="coolwarm", alpha=0.35, vmin=0, vmax=1, aspect="auto",
+            )  # fmt: skip
+        for i, colour in enumerate(colours):
+            axis.plot(u[:, i, 0], u[:, i, 1], color=colour, linewidth=0.4, alpha=0.7)
+        axis.plot(u[0, :, 0], u[0, :, 1], ".", color="black", markersize=1.5)
+    axis.set_title(f"{problem}, {row['variant']}\nerror {row['error_mean']:.3f}", fontsize=8)

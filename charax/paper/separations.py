@@ -187,4 +187,7 @@ def _panel(axis, row: Mapping[str, Any] | None, problem: str) -> None:
         for i, colour in enumerate(colours):
             axis.plot(u[:, i, 0], u[:, i, 1], color=colour, linewidth=0.4, alpha=0.7)
         axis.plot(u[0, :, 0], u[0, :, 1], ".", color="black", markersize=1.5)
+        limit = 1.5 * shown["reach"]  # some trajectories lead far away
+        axis.set_xlim(-limit, limit)
+        axis.set_ylim(-limit, limit)
     axis.set_title(f"{problem}, {row['variant']}\nerror {row['error_mean']:.3f}", fontsize=8)

@@ -1,4 +1,4 @@
-"""`make bench [ROWS=1,3]`: charax beside its peers, one thing at a time; writes docs/results/benchmarks.json."""
+"""`make bench [ROWS=1,3]`: charax and its peers, one thing at a time; writes docs/results/benchmarks.json."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.estimators`: the estimators' defaults beside scikit-learn's, by 5-fold cross-validation.
+"""`python -m benchmarks.estimators`: the estimators' defaults and scikit-learn's, by 5-fold cross-validation.
 
 Every data set is run in a fresh process, so that the seconds of our first fit include all compilation. Writes
 docs/results/estimators/.
@@ -80,8 +80,8 @@ def _run_afresh(data: str) -> dict[str, Any]:
     # Without the cache that keeps compiled programs from one process to the next.
     environment = {name: value for name, value in os.environ.items() if name != "JAX_COMPILATION_CACHE_DIR"}
     command = [sys.executable, "-m", "benchmarks.estimators", "--only", data]
-    told = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
-    return json.loads(told.splitlines()[-1])
+    printed = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
+    return json.loads(printed.splitlines()[-1])
 
 
 def _line(row: dict[str, Any]) -> str:
@@ -95,9 +95,9 @@ def _page(rows: list[dict[str, Any]]) -> str:
     met = sum(row["within_one_standard_error"] for row in rows)
     slowest = max(row["charax_first_fit_seconds"] for row in rows)
     lines = "\n".join(map(_line, rows))
-    return f"""# The estimators beside scikit-learn's
+    return f"""# The estimators and scikit-learn's
 
-`CNODEClassifier` and `CNODERegressor` with their defaults, beside logistic or ridge regression and a random forest
+`CNODEClassifier` and `CNODERegressor` with their defaults, next to logistic or ridge regression and a random forest
 with theirs, all behind a `StandardScaler`: mean and standard error of {FOLDS} folds, made by
 `python -m benchmarks.estimators`.
 

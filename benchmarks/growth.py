@@ -43,7 +43,7 @@ def make_step(architecture: AbstractArchitecture, side: int, batch: int, solver:
 
 
 def _small(side: int) -> AbstractArchitecture:
-    # The walk is on the pixels themselves, so that the size of the image is the size of the grid.
+    # The state is on the pixels themselves, so that the size of the image is the size of the grid.
     return replace(find_design("small", "c-node", (side, side, 1)).architecture, patch=1, pool=4)
 
 
@@ -111,7 +111,7 @@ def plot_growth(rows: list[dict[str, Any]], path: Path) -> Path:
             axis.set_xticks(x, [str(value) for value in x])
             axis.minorticks_off()
             name, *rest = extra["axis"].split(", ")
-            axis.set(xlabel=name, title=rest[0] if rest else "", ylabel=f"beside that of {x[0]}")
+            axis.set(xlabel=name, title=rest[0] if rest else "", ylabel=f"relative to {x[0]}")
             low, high = axis.get_ylim()
             axis.set_ylim(min(low, 0.5), max(high, 10))  # what hardly grows should look so
             axis.legend(fontsize="x-small")

@@ -41,7 +41,7 @@ class ImageSide(NamedTuple):
         return arrays_of(self.model) | {"images": np.asarray(self.images), "labels": np.asarray(self.labels)}
 
     def layers(self) -> dict[str, Any]:
-        """What the peer has to know beside the weights."""
+        """What the peer has to know besides the weights."""
         architecture = paper_architecture(self.dataset, self.method)
         return {
             "style": architecture.style,

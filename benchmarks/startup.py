@@ -21,7 +21,7 @@ EVERYTHING = "from charax import CharacteristicField, NeuralODE, Solver, mlp"
 
 
 def begin(folder: Path) -> None:
-    """Train until the first step is made, tell when what was done, and end the process there."""
+    """Train until the first step is done, print when each part was finished, and end the process there."""
     from charax.tasks.classification import ClassificationConfig
     from charax.train import LoopConfig, Silent, train
 

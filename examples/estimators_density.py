@@ -1,4 +1,4 @@
-"""Learn the density of two moons, draw new points from it, and tell what does not belong.
+"""Learn the density of two moons, sample from it, and find outliers.
 
 python examples/estimators_density.py
 """

@@ -239,7 +239,7 @@ class ImageField(Counted):
 
 
 class ImageClassifier(nn.Module):
-    """Lift, walk, readout."""
+    """Lift, solve, readout."""
 
     def __init__(self, arrays: dict[str, np.ndarray], *, pool: int, **field):
         super().__init__()

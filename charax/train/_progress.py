@@ -161,8 +161,8 @@ def _describe(row: dict[str, Any]) -> str:
             continue
         spell = (lambda number: f"{number:.1f}") if name == "nfe" else (lambda number: f"{number:.4f}")
         validation = row.get(f"validation_{name}")
-        beside = "" if validation is None or name == "nfe" else f" (validation {spell(validation)})"
-        shown.append(f"{name} {spell(value)}{beside}")
+        note = "" if validation is None or name == "nfe" else f" (validation {spell(validation)})"
+        shown.append(f"{name} {spell(value)}{note}")
     if row.get("skipped"):
         shown.append(f"{row['skipped']} steps skipped")
     return "  ".join(shown)

@@ -11,6 +11,11 @@ from ._jacobian._registry import JACOBIANS as JACOBIANS
 from ._jacobian._registry import build_jacobian as build_jacobian
 from ._jacobian._separate import SeparateJacobian as SeparateJacobian
 from ._names import JacobianForm as JacobianForm
+from ._observed_brackets import LieBracketJacobian as LieBracketJacobian
+from ._observed_path import ObservedPath as ObservedPath
+from ._observed_velocity import JoinedVelocity as JoinedVelocity
+from ._observed_velocity import ObservedVelocity as ObservedVelocity
+from ._observed_windows import log_signature as log_signature
 from ._plain import PlainField as PlainField
 from ._reads import Condition as Condition
 from ._reads import Read as Read

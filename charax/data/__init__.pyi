@@ -4,6 +4,9 @@ from ._dataset import Dataset as Dataset
 from ._dataset import load_dataset as load_dataset
 from ._density import DensityData as DensityData
 from ._density import load_density_data as load_density_data
+from ._encoder import ColumnEncoder as ColumnEncoder
+from ._encoder import LeftOut as LeftOut
+from ._encoder import TableEncoder as TableEncoder
 from ._errors import DataError as DataError
 from ._inputs import read_inputs as read_inputs
 from ._samples import Observations as Observations
@@ -20,6 +23,7 @@ from ._splitting import Split as Split
 from ._splitting import stratified_split as stratified_split
 from ._standardizer import Standardizer as Standardizer
 from .files._columns import Columns as Columns
+from .files._layout import Separator as Separator
 from .sources._catalogue import DATASETS as DATASETS
 from .sources._fetching import fetch as fetch
 from .sources._paper_series import PAPER_SERIES as PAPER_SERIES

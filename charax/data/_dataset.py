@@ -1,12 +1,21 @@
 """Data sets for classification: from a name or a path to three splits that are ready to train on."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from jaxtyping import Shaped
+
+from charax.data._encoder import TableEncoder
+from charax.data._encoder_fitting import fit_encoder
 from charax.data._errors import DataError
 from charax.data._raw import RawDataset, RawSplit
 from charax.data._splitting import Split, stratified_split
 from charax.data._standardizer import Standardizer
 from charax.data.files._dispatch import find_path, read_labelled
+from charax.data.files._kind import TableOptions
+from charax.data.files._layout import Separator
+from charax.data.files._table import Table
 from charax.data.sources._catalogue import DATASETS
 from charax.data.sources._fetching import fetch
 from charax.data.sources._source import Augmentation, PixelScaling
@@ -35,11 +44,16 @@ class Dataset:
     classes: tuple[str, ...]
     """The names of the classes."""
     standardizer: Standardizer
-    """How raw inputs were scaled."""
+    """How raw inputs were scaled, after the columns of a table were encoded."""
     augmentation: Augmentation = "none"
     """How training batches should be augmented."""
-    columns: tuple[str, ...] = ()
-    """The names of the features of a table, in order; empty for everything else."""
+    encoder: TableEncoder | None = None
+    """How the columns of a table were encoded as features; None for everything else."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns of a table, in order; empty for everything else."""
+        return () if self.encoder is None else self.encoder.columns
 
     @property
     def input_shape(self) -> tuple[int, ...]:
@@ -54,13 +68,16 @@ def load_dataset(
     validation_fraction: float = 0.1,
     test_fraction: float = 0.2,
     target: str | None = None,
+    separator: Separator | None = None,
     shrink: int = 1,
     max_samples: int | None = None,
 ) -> Dataset:
     """Load a classification data set by its name, or the user's own by its path.
 
-    Own data are an `.npz` with `x` and `y`, a `.csv` or `.parquet` with a column of classes, or a folder of images with
-    one subfolder per class.
+    Own data are an `.npz` with `x` and `y`, a table with a column of classes, or a folder of images with one subfolder
+    per class. A table is a `.csv`, `.tsv` or `.txt` (also compressed, `.csv.gz`), a `.parquet` or the first sheet of an
+    `.xlsx`. Its columns may hold numbers, dates, booleans and texts, and lack some values: `TableEncoder` says what
+    becomes of them.
 
     An official test split stays the test split. The other splits are chosen by the seed, with every class in every
     split. Named data sets are scaled as their `Source` says; everything else is standardized by the mean and the
@@ -72,6 +89,7 @@ def load_dataset(
         validation_fraction: The size of the validation split, as a fraction of the samples.
         test_fraction: The size of the test split, where there is no official one.
         target: The column of the classes in a table; "target" if left out.
+        separator: The separator of the columns of a text file; found out if left out.
         shrink: Average images over squares with this many pixels per side.
         max_samples: Keep the first so many samples, and a fifth as many of an official test split.
 
@@ -94,18 +112,43 @@ def load_dataset(
         raw = read_source(name)
         scaling, augmentation = DATASETS[name].scaling, DATASETS[name].augmentation
     else:
-        raw = read_labelled(find_path(name, DATASETS), target)
+        raw = read_labelled(find_path(name, DATASETS), TableOptions(target, separator))
     if max_samples is not None:
         raw = raw.limit(max_samples)
     if shrink != 1:
         raw = raw.shrink(shrink)
     splits = split_raw(raw, seed=seed, validation_fraction=validation_fraction, test_fraction=test_fraction)
+    return assemble(name, raw, splits, fit_encoder, scaling, augmentation)
+
+
+def assemble(
+    name: str,
+    raw: RawDataset,
+    splits: Sequence[RawSplit],
+    fit: Callable[[Table], TableEncoder],
+    scaling: PixelScaling = "standardize",
+    augmentation: Augmentation = "none",
+) -> Dataset:
+    """Encode and scale splits as it suits the first of them, which is to train on."""
+    first = splits[0].inputs
+    encoder = fit(first) if isinstance(first, Table) else None
+    arrays = [encode(split.inputs, encoder) for split in splits]
     if scaling == "unit" and raw.max_value is not None:
         standardizer = Standardizer.to_unit(raw.max_value)
     else:
-        standardizer = Standardizer.fit(splits[0].inputs, max_value=raw.max_value)
-    train, validation, test = (Split(standardizer.apply(split.inputs), split.targets) for split in splits)
-    return Dataset(name, train, validation, test, raw.classes, standardizer, augmentation, raw.columns)
+        standardizer = Standardizer.fit(arrays[0], max_value=raw.max_value)
+    train, validation, test = (
+        Split(standardizer.apply(array), split.targets) for array, split in zip(arrays, splits, strict=True)
+    )
+    return Dataset(name, train, validation, test, raw.classes, standardizer, augmentation, encoder)
+
+
+def encode(inputs: Shaped[np.ndarray, "n *shape"] | Table, encoder: TableEncoder | None) -> Shaped[np.ndarray, "n *_"]:
+    """Encode a table as features; arrays are left as they are."""
+    if isinstance(inputs, Table):
+        assert encoder is not None
+        return encoder.apply(inputs)
+    return inputs
 
 
 def read_source(name: str) -> RawDataset:

@@ -7,12 +7,17 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float32, Shaped
 
-from charax.data._dataset import load_dataset, read_source, split_raw
+from charax.data._dataset import assemble, encode, read_source, split_raw
+from charax.data._encoder import TableEncoder
+from charax.data._encoder_fitting import fit_numeric_encoder
 from charax.data._errors import DataError
 from charax.data._raw import shrink_images
 from charax.data._splitting import Split
 from charax.data._standardizer import Standardizer
-from charax.data.files._dispatch import find_path, read_unlabelled
+from charax.data.files._dispatch import find_path, read_labelled, read_unlabelled
+from charax.data.files._kind import TableOptions
+from charax.data.files._layout import Separator
+from charax.data.files._table import Table
 from charax.data.sources._catalogue import DATASETS
 from charax.data.sources._toys import TOYS, sample_toy
 
@@ -48,8 +53,13 @@ class DensityData:
     """How raw samples were scaled."""
     classes: tuple[str, ...] = ()
     """The names of the classes, where there are any."""
-    columns: tuple[str, ...] = ()
-    """The names of the columns of a table, in order."""
+    encoder: TableEncoder | None = None
+    """Which columns of a table are read; None for everything else."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns of a table, in order; empty for everything else."""
+        return () if self.encoder is None else self.encoder.columns
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -58,12 +68,19 @@ class DensityData:
 
 
 def load_density_data(
-    name: str, *, seed: int = 0, points: int = 25_600, shrink: int = 1, labelled: bool = False
+    name: str,
+    *,
+    seed: int = 0,
+    points: int = 25_600,
+    shrink: int = 1,
+    labelled: bool = False,
+    separator: Separator | None = None,
 ) -> DensityData:
     """Load a toy, a named data set of images, or the user's own file.
 
-    An own file is an `.npz` with `x`, rows of numbers or images of bytes; a `.csv` or `.parquet` of numbers, in which a
-    column called "target" is left out; or a folder of images.
+    An own file is an `.npz` with `x`, rows of numbers or images of bytes; a table of numbers as for `load_dataset`, in
+    which a column called "target" is left out; or a folder of images. A table may not have texts, dates, booleans or
+    missing values, which have no density.
 
     Args:
         name: A name, one of `TOYS` or `DATASETS`, or a path.
@@ -71,6 +88,7 @@ def load_density_data(
         points: The number of points of a toy to train on.
         shrink: Average images over squares with this many pixels per side.
         labelled: Also read the classes of the rows of an own file, as `load_dataset` does.
+        separator: The separator of the columns of a text file; found out if left out.
 
     Returns:
         The samples.
@@ -89,9 +107,12 @@ def load_density_data(
     if name in DATASETS:
         return _load_images(name, seed, shrink)
     path = find_path(name, [*TOYS, *DATASETS])
+    options = TableOptions(separator=separator)
     if labelled:
-        return _load_labelled(name, path, seed)
-    raw, columns = read_unlabelled(path)
+        return _load_labelled(name, path, seed, options)
+    raw = read_unlabelled(path, options)
+    encoder = fit_numeric_encoder(raw) if isinstance(raw, Table) else None
+    raw = encode(raw, encoder)
     if raw.ndim == 4:
         if raw.dtype != np.uint8:
             raise DataError(
@@ -100,9 +121,9 @@ def load_density_data(
             )
         return _assemble(name, _split(_shrink(raw, shrink, 255, str(path)), seed, path), levels=256)
     splits = _split(raw, seed, path)
-    _check_varied(splits[0], columns, path)
+    _check_varied(splits[0], () if encoder is None else encoder.columns, path)
     standardizer = Standardizer.fit(splits[0])
-    return _assemble(name, [standardizer.apply(split) for split in splits], None, standardizer, columns)
+    return _assemble(name, [standardizer.apply(split) for split in splits], None, standardizer, encoder)
 
 
 def _load_toy(name: str, seed: int, points: int) -> DensityData:
@@ -117,14 +138,16 @@ def _load_images(name: str, seed: int, shrink: int) -> DensityData:
     raw = read_source(name)
     assert raw.max_value is not None  # every named data set has images
     splits = [
-        Split(_shrink(split.inputs, shrink, raw.max_value, name), split.targets) for split in split_raw(raw, seed=seed)
+        Split(_shrink(encode(split.inputs, None), shrink, raw.max_value, name), split.targets)
+        for split in split_raw(raw, seed=seed)
     ]
     levels = int(raw.max_value) + 1
     return DensityData(name, *splits, levels=levels, standardizer=_identity(levels), classes=raw.classes)
 
 
-def _load_labelled(name: str, path: Path, seed: int) -> DensityData:
-    data = load_dataset(name, seed=seed)
+def _load_labelled(name: str, path: Path, seed: int, options: TableOptions) -> DensityData:
+    raw = read_labelled(path, options)
+    data = assemble(name, raw, split_raw(raw, seed=seed), fit_numeric_encoder)
     if len(data.input_shape) != 1:
         raise DataError(f"{path} has images: give rows of numbers, or leave out the classes")
     _check_varied(data.train.inputs, data.columns, path)
@@ -136,7 +159,7 @@ def _load_labelled(name: str, path: Path, seed: int) -> DensityData:
         levels=None,
         standardizer=data.standardizer,
         classes=data.classes,
-        columns=data.columns,
+        encoder=data.encoder,
     )
 
 
@@ -170,7 +193,7 @@ def _assemble(
     splits: list[np.ndarray],
     levels: int | None,
     standardizer: Standardizer | None = None,
-    columns: tuple[str, ...] = (),
+    encoder: TableEncoder | None = None,
 ) -> DensityData:
     parts = [Split(split.astype(np.float32), np.zeros(len(split), np.int32)) for split in splits]
-    return DensityData(name, *parts, levels=levels, standardizer=standardizer or _identity(levels), columns=columns)
+    return DensityData(name, *parts, levels=levels, standardizer=standardizer or _identity(levels), encoder=encoder)

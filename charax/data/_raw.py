@@ -1,6 +1,6 @@
 """Labelled samples as a reader finds them, before they are split and standardized."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -9,12 +9,13 @@ import numpy as np
 from jaxtyping import Float32, Int32, Integer, Shaped
 
 from charax.data._errors import DataError
+from charax.data.files._table import Table
 
 
 class RawSplit(NamedTuple):
     """Inputs in the units of their file, and class indices."""
 
-    inputs: Shaped[np.ndarray, "n *shape"]
+    inputs: Shaped[np.ndarray, "n *shape"] | Table
     targets: Int32[np.ndarray, "n"]
 
     def take(self, indices: np.ndarray) -> "RawSplit":
@@ -23,10 +24,10 @@ class RawSplit(NamedTuple):
 
 
 def shrink_images(
-    images: Shaped[np.ndarray, "n ..."], by: int, source: Path | str
+    images: Shaped[np.ndarray, "n ..."] | Table, by: int, source: Path | str
 ) -> Float32[np.ndarray, "n height width channels"]:
     """Average images over squares of `by` x `by` pixels."""
-    if images.ndim != 4:
+    if isinstance(images, Table) or images.ndim != 4:
         raise DataError(f"{source} has no images, so there is nothing to shrink: leave shrink out")
     n, height, width, channels = images.shape
     if by < 1 or height % by or width % by:
@@ -46,8 +47,6 @@ class RawDataset:
     classes: tuple[str, ...]
     test: RawSplit | None = None
     """The official test split, where there is one."""
-    columns: tuple[str, ...] = ()
-    """The names of the features of a table."""
     max_value: float | None = None
     """The raw value of a fully bright pixel, where the inputs are known to be images."""
 
@@ -65,11 +64,15 @@ class RawDataset:
 
 def index_classes(labels: Sequence[str]) -> tuple[Int32[np.ndarray, "n"], tuple[str, ...]]:
     """Map labels to class indices. The classes are in numerical order if all are integers, else alphabetical."""
-    distinct = set(labels)
-    integers = all(label.removeprefix("-").isdecimal() for label in distinct)
-    classes = tuple(sorted(distinct, key=(lambda label: (int(label), label)) if integers else None))
+    classes = sort_classes(set(labels))
     index = {label: i for i, label in enumerate(classes)}
     return np.asarray([index[label] for label in labels], np.int32), classes
+
+
+def sort_classes(distinct: Collection[str]) -> tuple[str, ...]:
+    """Sort class names: numerically if all are integers, else alphabetically."""
+    integers = all(label.removeprefix("-").isdecimal() for label in distinct)
+    return tuple(sorted(distinct, key=(lambda label: (int(label), label)) if integers else None))
 
 
 def check_labels(

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float64, Int
 
 from charax.data._errors import DataError
 from charax.data._samples import Observations
 from charax.data.files._columns import column_labels, column_numbers, require_columns
 from charax.data.files._dispatch import find_path, read_table
-from charax.data.files._kind import Table
+from charax.data.files._table import Table, TableRequest
 from charax.data.sources._paper_series import PAPER_SERIES, sample_paper_series
 
 _MIN_ROWS = 4
@@ -100,7 +100,7 @@ def load_series(
     seed: int = 0,
     points: int = 200,
 ) -> SeriesData:
-    """Load the paper's time series, or those of a `.csv`, `.parquet` or `.npz` file.
+    """Load the paper's time series, or those of a table or an `.npz` file.
 
     A file has a column that names the series, a column of times, columns of values, and perhaps columns that are known
     from the start of a series and do not change along it. The first row of a series is its initial value. Of the
@@ -137,7 +137,7 @@ def load_series(
     if name == PAPER_SERIES:
         return _paper_series(SeriesColumns(series, time, ("u",)), seed, points)
     path = find_path(name, (PAPER_SERIES,))
-    table = read_table(path)
+    table = read_table(path, TableRequest(labels=(series,), expected=(series, time)))
     values = tuple(column for column in table.names if column not in (series, time, *context))
     columns = SeriesColumns(series, time, values, tuple(context))
     groups = _group_rows(table, columns)
@@ -146,14 +146,14 @@ def load_series(
     for index, (label, rows) in enumerate(groups.items()):
         if len(rows) < _MIN_ROWS:
             raise DataError(
-                f"{path}, row {table.numbers[rows[-1]]}: series {label!r} has {len(rows)} rows; at least {_MIN_ROWS} "
+                f"{table.row(int(rows[-1]))}: series {label!r} has {len(rows)} rows; at least {_MIN_ROWS} "
                 "are needed, to start from, to train, to validate and to test: add some, or remove the series"
             )
         _check_order(table, numbers[rows, 0], rows, label)
         later = rows[1:]
         test_rows = max(1, len(later) // 5)
         held_out = test_rows + max(1, test_rows // 2)
-        observed = _observe(numbers, len(values), rows[0], later, index)
+        observed = _observe(numbers, len(values), int(rows[0]), later, index)
         cuts = np.split(np.arange(len(later)), [len(later) - held_out, len(later) - test_rows])
         for split, cut in zip(splits, cuts, strict=True):
             split.append(observed.take(cut))
@@ -168,7 +168,7 @@ def read_forecast_times(path: Path | str, columns: SeriesColumns) -> ForecastReq
     The first row of each series has its initial value; in the other rows the columns of values may be empty.
 
     Args:
-        path: A `.csv`, `.parquet` or `.npz`.
+        path: A table or an `.npz`.
         columns: The names of its columns, `SeriesData.columns` of the training data.
 
     Returns:
@@ -189,18 +189,18 @@ def read_forecast_times(path: Path | str, columns: SeriesColumns) -> ForecastReq
     assert request.times.tolist() == [0.0, 1.5]
     ```
     """
-    table = read_table(find_path(path))
+    expected = (columns.series, columns.time)
+    table = read_table(find_path(path), TableRequest(labels=(columns.series,), expected=expected))
     groups = _group_rows(table, columns)
-    firsts = sorted(rows[0] for rows in groups.values())
+    firsts = np.sort([rows[0] for rows in groups.values()])
     known = column_numbers(table, (columns.time, *columns.context))
-    initial = table._replace(rows=[table.rows[i] for i in firsts], numbers=[table.numbers[i] for i in firsts])
-    values = np.zeros((len(table.rows), len(columns.values)))
-    values[firsts] = column_numbers(initial, columns.values)
+    values = np.zeros((len(table), len(columns.values)))
+    values[firsts] = column_numbers(table[firsts], columns.values)
     numbers = np.concatenate([known[:, :1], values, known[:, 1:]], axis=1)
     observed, names, times = [], [], []
     for index, (label, rows) in enumerate(groups.items()):
         _check_order(table, numbers[rows, 0], rows, label)
-        observed.append(_observe(numbers, len(columns.values), rows[0], rows, index))
+        observed.append(_observe(numbers, len(columns.values), int(rows[0]), rows, index))
         names += [label] * len(rows)
         times.append(numbers[rows, 0])
     return ForecastRequest(_concatenate(observed), names, np.concatenate(times))
@@ -215,33 +215,33 @@ def _paper_series(columns: SeriesColumns, seed: int, points: int) -> SeriesData:
     )
 
 
-def _group_rows(table: Table, columns: SeriesColumns) -> dict[str, list[int]]:
+def _group_rows(table: Table, columns: SeriesColumns) -> dict[str, Int[np.ndarray, "_"]]:
     """The rows of each series, in the order of the file."""
     require_columns(table, (columns.series, columns.time, *columns.values, *columns.context))
     if not columns.values:
         raise DataError(f"{table.path} has no column of values besides {', '.join(table.names)}: add one")
-    groups: dict[str, list[int]] = {}
-    for i, label in enumerate(column_labels(table, columns.series)):
-        groups.setdefault(label, []).append(i)
-    return groups
+    labels = column_labels(table, columns.series)
+    order = np.argsort(labels.values, kind="stable")
+    groups = np.split(order, np.flatnonzero(np.diff(labels.values[order])) + 1)
+    return {labels.categories[labels.values[rows[0]]]: rows for rows in sorted(groups, key=lambda rows: rows[0])}
 
 
-def _check_order(table: Table, times: np.ndarray, rows: list[int], label: str) -> None:
+def _check_order(table: Table, times: np.ndarray, rows: Int[np.ndarray, "n"], label: str) -> None:
     steps = np.diff(times)
     if (steps > 0).all():
         return
     first = int(np.argmax(steps <= 0))
     what = "repeats the time" if steps[first] == 0 else "goes back in time from"
     raise DataError(
-        f"{table.path}, row {table.numbers[rows[first + 1]]}: series {label!r} {what} {times[first]:g}"
+        f"{table.row(int(rows[first + 1]))}: series {label!r} {what} {times[first]:g}"
         + ("" if steps[first] == 0 else f" to {times[first + 1]:g}")
         + ": sort the rows of each series by time and keep one row per time"
     )
 
 
-def _observe(numbers: np.ndarray, values: int, first: int, rows: Sequence[int], index: int) -> Observations:
+def _observe(numbers: np.ndarray, values: int, first: int, rows: Int[np.ndarray, "n"], index: int) -> Observations:
     """The rows of one series, from columns of the time, the values and the context."""
-    chosen = numbers[list(rows)]
+    chosen = numbers[rows]
     at_start = np.broadcast_to(numbers[first], chosen.shape)
     single = lambda part: part.astype(np.float32)
     return Observations(

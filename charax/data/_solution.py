@@ -10,6 +10,7 @@ from charax.data._errors import DataError
 from charax.data._samples import SolutionSamples
 from charax.data.files._columns import Columns, numbered_columns, read_columns
 from charax.data.files._dispatch import find_path, read_table
+from charax.data.files._table import TableRequest
 from charax.data.sources._problems import BOXES, sample_problem
 
 
@@ -47,7 +48,7 @@ class SolutionData:
 def load_solution(name: str, *, seed: int = 0, points: int = 200) -> SolutionData:
     """Load samples of a built-in problem by its name, or of the user's own solution by its path.
 
-    A file is a `.csv`, `.parquet` or `.npz` with columns (or arrays) x or x1, x2 …, t, and u or u1, u2 …; a fifth of it
+    A file is a table or an `.npz` with columns (or arrays) x or x1, x2 …, t, and u or u1, u2 …; a fifth of it
     is the test split. Of a built-in problem, `points` samples are for training and validation, and as many for the
     test. In both cases a fifth of what is not for the test is the validation split.
 
@@ -74,7 +75,7 @@ def load_solution(name: str, *, seed: int = 0, points: int = 200) -> SolutionDat
         columns = _number("x", samples.x.shape[1]), _number("u", samples.u.shape[1])
         return _assemble(name, samples.take(np.arange(points)), samples.take(np.arange(points, 2 * points)), *columns)
     path = find_path(name, BOXES)
-    table = read_table(path)
+    table = read_table(path, TableRequest())
     positions, values = numbered_columns(table, "x"), numbered_columns(table, "u")
     columns = read_columns(table, (*positions, "t", *values))
     _check_times(columns)
@@ -91,7 +92,7 @@ def read_points(path: Path | str, position_columns: Sequence[str]) -> Columns:
     """Read positions and times at which to predict.
 
     Args:
-        path: A `.csv`, `.parquet` or `.npz`.
+        path: A table or an `.npz`.
         position_columns: The names of the coordinates, `SolutionData.position_columns` of the training data.
 
     Returns:
@@ -111,7 +112,8 @@ def read_points(path: Path | str, position_columns: Sequence[str]) -> Columns:
         assert read_points(path, ("x",)).values.tolist() == [[1.0, 0.5]]
     ```
     """
-    columns = read_columns(read_table(find_path(path)), (*position_columns, "t"))
+    names = (*position_columns, "t")
+    columns = read_columns(read_table(find_path(path), TableRequest(expected=names)), names)
     _check_times(columns)
     return columns
 

@@ -30,9 +30,9 @@ READERS: dict[str, Callable[[Path], object]] = {
     "load_series": lambda path: load_series(str(path)),
     "read_forecast_times": lambda path: read_forecast_times(path, SeriesColumns("series", "time", ("u",))),
 }
-TABLES = ".npz, .csv or .parquet"
-TRAINING = ".npz, .csv, .parquet or a folder of images"
-PREDICTION = ".npz, .csv, .parquet, an image or a folder of images"
+TABLES = ".npz, .csv, .tsv, .txt, .parquet or .xlsx"
+TRAINING = ".npz, .csv, .tsv, .txt, .parquet, .xlsx or a folder of images"
+PREDICTION = ".npz, .csv, .tsv, .txt, .parquet, .xlsx, an image or a folder of images"
 ACCEPTED = {"load_dataset": TRAINING, "load_density_data": TRAINING, "read_inputs": PREDICTION}
 
 
@@ -73,7 +73,7 @@ def test_suffixes_may_be_in_capitals(tmp_path):
 
 
 def test_no_file_is_of_two_kinds(tmp_path):
-    for name in ("a.npz", "a.csv", "a.parquet", "a.png", "a.JPG"):
+    for name in ("a.npz", "a.csv", "a.csv.gz", "a.TSV", "a.txt", "a.parquet", "a.xlsx", "a.png", "a.JPG"):
         (tmp_path / name).touch()
     for path in (*tmp_path.iterdir(), tmp_path):
         assert sum(kind.matches(path) for kind in KINDS) == 1

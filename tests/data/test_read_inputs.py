@@ -68,7 +68,7 @@ BAD = {
     ),
     "too bright": ("x.npz", {"shape": (2, 2, 1), "max_value": 0.2}, "outside 0 to 0.2 in row 0"),
     "no images": ("empty", {"shape": (3, 5, 1), "max_value": 255.0}, "empty has no images"),
-    "no kind": ("a.txt", {"shape": (2,)}, r"a\.txt is not a kind of file"),
+    "no kind": ("a.doc", {"shape": (2,)}, r"a\.doc is not a kind of file"),
     "nothing": ("nothing.npz", {"shape": (2,)}, r"nothing\.npz does not exist"),
 }
 
@@ -79,7 +79,7 @@ def test_what_the_model_cannot_read_is_a_sentence_with_the_file(tmp_path, case):
     (tmp_path / "t.csv").write_text("a,b\n1,2\n3,x\n" if case == "text" else "a,b\n1,2\n")
     np.savez(tmp_path / "x.npz", x=np.full((1, 2, 2), 0.5))
     (tmp_path / "empty").mkdir()
-    (tmp_path / "a.txt").touch()
+    (tmp_path / "a.doc").touch()
     name, model, message = BAD[case]
     with pytest.raises(DataError, match=message):
         read_inputs(tmp_path / name, **model)

@@ -1,15 +1,15 @@
 """Columns of a table: finite numbers or labels in every row, with errors that name the row."""
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 from jaxtyping import Float64
 
 from charax.data._errors import DataError
-from charax.data.files._kind import Table
+from charax.data.files._numbers import wrong_numbers
+from charax.data.files._table import Column, Table
 
 
 class Columns(NamedTuple):
@@ -89,35 +89,34 @@ def require_columns(table: Table, names: Sequence[str], hint: str = "") -> None:
 
 def column_numbers(table: Table, names: Sequence[str]) -> Float64[np.ndarray, "rows columns"]:
     """Convert columns to numbers, which must be finite in every row."""
-    positions = [table.names.index(name) for name in names]
-    out = np.empty((len(table.rows), len(names)))
-    for i, (number, row) in enumerate(zip(table.numbers, table.rows, strict=True)):
-        for j, position in enumerate(positions):
-            value = as_number(row[position])
-            if value is None:
-                cell = row[position]
-                found = "nothing" if cell is None or not str(cell).strip() else repr(str(cell))
-                raise DataError(f"{table.path}, row {number}: column {names[j]!r} has {found}, not a finite number")
-            out[i, j] = value
+    out = np.empty((len(table), len(names)))
+    for j, name in enumerate(names):
+        column = table.column(name)
+        check_numbers(table, name, column)
+        out[:, j] = column.values
+        wrong = ~np.isfinite(out[:, j])
+        if wrong.any():
+            refuse_cell(table, name, int(np.argmax(wrong)), "a finite number")
     return out
 
 
-def column_labels(table: Table, name: str) -> list[str]:
-    """Convert a column to labels, which must not be empty in any row."""
-    position = table.names.index(name)
-    labels = []
-    for number, row in zip(table.numbers, table.rows, strict=True):
-        label = "" if row[position] is None else str(row[position]).strip()
-        if not label:
-            raise DataError(f"{table.path}, row {number}: column {name!r} is empty")
-        labels.append(label)
-    return labels
+def column_labels(table: Table, name: str) -> Column:
+    """Convert a column to texts, which must not be missing in any row."""
+    column = table.column(name).as_text()
+    if column.missing.any():
+        raise DataError(f"{table.row(int(np.argmax(column.missing)))}: column {name!r} is empty")
+    return column
 
 
-def as_number(cell: object) -> float | None:
-    """Convert a cell to a finite number, or to None if it is not one."""
-    try:
-        value = float(cell)  # pyright: ignore[reportArgumentType]  # what is no number raises
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return value if math.isfinite(value) else None
+def check_numbers(table: Table, name: str, column: Column) -> None:
+    """Refuse a column of dates or texts, by the first cell because of which it is one."""
+    if column.kind == "date":
+        refuse_cell(table, name, 0, "a finite number")
+    if column.kind == "text":
+        wrong = np.asarray([*wrong_numbers(column.categories), True])[column.values]
+        refuse_cell(table, name, int(np.argmax(wrong)), "a finite number")
+
+
+def refuse_cell(table: Table, name: str, row: int, expected: str) -> NoReturn:
+    """Raise the error about a cell that is not what is expected."""
+    raise DataError(f"{table.row(row)}: column {name!r} has {table.column(name).cell(row)}, not {expected}")

@@ -4,27 +4,31 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
+from jaxtyping import Shaped
+
 from charax.data._errors import DataError
 from charax.data._raw import RawDataset
 from charax.data.files._images import IMAGE, IMAGE_FOLDER
-from charax.data.files._kind import FileKind, InputSpec, NamedInputs, Table, UnlabelledInputs
+from charax.data.files._kind import FileKind, InputSpec, NamedInputs, TableOptions
 from charax.data.files._npz import NPZ
-from charax.data.files._tables import CSV, PARQUET
+from charax.data.files._table import Table, TableRequest
+from charax.data.files._tables import DELIMITED, EXCEL, PARQUET
 
-KINDS: tuple[FileKind, ...] = (NPZ, CSV, PARQUET, IMAGE, IMAGE_FOLDER)
+KINDS: tuple[FileKind, ...] = (NPZ, DELIMITED, PARQUET, EXCEL, IMAGE, IMAGE_FOLDER)
 """Every kind of file that can be read. A new one is a module with its readers, and an entry here."""
 
 _ReaderT = TypeVar("_ReaderT")
 
 
-def read_labelled(path: Path, target: str | None) -> RawDataset:
-    """Read samples with classes; `target` names the column of the classes in a table."""
-    return _find_reader(path, lambda kind: kind.read_labelled)(path, target)
+def read_labelled(path: Path, options: TableOptions) -> RawDataset:
+    """Read samples with classes."""
+    return _find_reader(path, lambda kind: kind.read_labelled)(path, options)
 
 
-def read_unlabelled(path: Path) -> UnlabelledInputs:
+def read_unlabelled(path: Path, options: TableOptions) -> Shaped[np.ndarray, "n *shape"] | Table:
     """Read samples without classes."""
-    return _find_reader(path, lambda kind: kind.read_unlabelled)(path)
+    return _find_reader(path, lambda kind: kind.read_unlabelled)(path, options)
 
 
 def read_named_inputs(path: Path, spec: InputSpec) -> NamedInputs:
@@ -32,9 +36,9 @@ def read_named_inputs(path: Path, spec: InputSpec) -> NamedInputs:
     return _find_reader(path, lambda kind: kind.read_inputs)(path, spec)
 
 
-def read_table(path: Path) -> Table:
+def read_table(path: Path, request: TableRequest) -> Table:
     """Read named columns."""
-    return _find_reader(path, lambda kind: kind.read_table)(path)
+    return _find_reader(path, lambda kind: kind.read_table)(path, request)
 
 
 def find_path(name: Path | str, named: Iterable[str] = ()) -> Path:

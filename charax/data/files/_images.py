@@ -8,7 +8,7 @@ from jaxtyping import UInt8
 
 from charax.data._errors import DataError
 from charax.data._raw import RawDataset, RawSplit
-from charax.data.files._kind import FileKind, InputSpec, NamedInputs, UnlabelledInputs, has_suffix
+from charax.data.files._kind import FileKind, InputSpec, NamedInputs, TableOptions, has_suffix
 
 # Pillow tries every format that it knows, and passes some of them to other programs: these it reads itself.
 _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
@@ -16,8 +16,8 @@ _SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", 
 _IGNORED = ("Thumbs.db", "desktop.ini")
 
 
-def _read_labelled(folder: Path, target: str | None) -> RawDataset:
-    """Images of one size, in one subfolder per class; `target` is for tables only."""
+def _read_labelled(folder: Path, options: TableOptions) -> RawDataset:
+    """Images of one size, in one subfolder per class."""
     entries = _visible(folder)
     loose = [entry for entry in entries if entry.suffix.lower() in _SUFFIXES and entry.is_file()]
     if loose:
@@ -36,8 +36,8 @@ def _read_labelled(folder: Path, target: str | None) -> RawDataset:
     return RawDataset(folder, samples, tuple(subfolder.name for subfolder in classes), max_value=255.0)
 
 
-def _read_unlabelled(folder: Path) -> UnlabelledInputs:
-    return UnlabelledInputs(_read_images(_find_images(folder)), ())
+def _read_unlabelled(folder: Path, options: TableOptions) -> UInt8[np.ndarray, "n height width channels"]:
+    return _read_images(_find_images(folder))
 
 
 def _read_folder_inputs(folder: Path, spec: InputSpec) -> NamedInputs:

@@ -1,6 +1,6 @@
 """What a kind of file can be read as."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -8,24 +8,19 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Shaped
 
+from charax.data._encoder import TableEncoder
 from charax.data._raw import RawDataset
+from charax.data.files._layout import Separator
+from charax.data.files._table import Table, TableRequest
 
 
-class Table(NamedTuple):
-    """Named columns with the cells as the file has them."""
+class TableOptions(NamedTuple):
+    """What can be said about a file of samples; it has no meaning for other files than tables."""
 
-    path: Path
-    names: list[str]
-    rows: Sequence[Sequence[object]]
-    numbers: Sequence[int]
-    """The number of each row, for errors: the line of a CSV, the record (from 1) of a Parquet, the index of arrays."""
-
-
-class UnlabelledInputs(NamedTuple):
-    """Raw inputs, and the names of their columns if they come from a table."""
-
-    inputs: Shaped[np.ndarray, "n *shape"]
-    columns: tuple[str, ...]
+    target: str | None = None
+    """The column of the classes."""
+    separator: Separator | None = None
+    """The separator of a text file; found out if left out."""
 
 
 class InputSpec(NamedTuple):
@@ -34,6 +29,7 @@ class InputSpec(NamedTuple):
     shape: tuple[int, ...]
     columns: tuple[str, ...]
     max_value: float | None
+    encoder: TableEncoder | None = None
 
 
 class NamedInputs(NamedTuple):
@@ -50,16 +46,16 @@ class FileKind:
     name: str
     """How errors list it."""
     matches: Callable[[Path], bool]
-    read_labelled: Callable[[Path, str | None], RawDataset] | None = None
-    """Samples with classes; the second argument names the column of the classes."""
-    read_unlabelled: Callable[[Path], UnlabelledInputs] | None = None
+    read_labelled: Callable[[Path, TableOptions], RawDataset] | None = None
+    """Samples with classes."""
+    read_unlabelled: Callable[[Path, TableOptions], Shaped[np.ndarray, "n *shape"] | Table] | None = None
     """Samples without classes, to learn their density."""
     read_inputs: Callable[[Path, InputSpec], NamedInputs] | None = None
     """Inputs for a trained model."""
-    read_table: Callable[[Path], Table] | None = None
+    read_table: Callable[[Path, TableRequest], Table] | None = None
     """Named columns."""
 
 
 def has_suffix(*suffixes: str) -> Callable[[Path], bool]:
     """Recognize files by how their name ends, in either case."""
-    return lambda path: path.suffix.lower() in suffixes and not path.is_dir()
+    return lambda path: path.name.lower().endswith(suffixes) and not path.is_dir()

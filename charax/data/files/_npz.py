@@ -9,7 +9,9 @@ from jaxtyping import Shaped
 
 from charax.data._errors import DataError
 from charax.data._raw import RawDataset, RawSplit, check_labels, index_classes
-from charax.data.files._kind import FileKind, InputSpec, NamedInputs, Table, UnlabelledInputs, has_suffix
+from charax.data.files._kind import FileKind, InputSpec, NamedInputs, TableOptions, has_suffix
+from charax.data.files._numbers import parse_numbers
+from charax.data.files._table import Column, Table, TableRequest
 
 
 def read_arrays(path: Path, names: tuple[str, ...] | None = None) -> dict[str, np.ndarray]:
@@ -32,8 +34,8 @@ def read_arrays(path: Path, names: tuple[str, ...] | None = None) -> dict[str, n
         raise DataError(f"{path} is not a valid .npz archive ({error}): save it again with numpy.savez") from None
 
 
-def _read_labelled(path: Path, target: str | None) -> RawDataset:
-    """`y` has class indices from 0 without gaps, or names; `target` is for tables only."""
+def _read_labelled(path: Path, options: TableOptions) -> RawDataset:
+    """`y` has class indices from 0 without gaps, or names."""
     arrays = read_arrays(path, ("x", "y"))
     x, y = _check_inputs(path, arrays["x"]), arrays["y"]
     if y.shape != x.shape[:1]:
@@ -59,8 +61,8 @@ def _index_integers(path: Path, y: np.ndarray) -> tuple[np.ndarray, tuple[str, .
     return targets, tuple(str(label) for label in found)
 
 
-def _read_unlabelled(path: Path) -> UnlabelledInputs:
-    return UnlabelledInputs(_read_x(path), ())
+def _read_unlabelled(path: Path, options: TableOptions) -> Shaped[np.ndarray, "n *shape"]:
+    return _read_x(path)
 
 
 def _read_inputs(path: Path, spec: InputSpec) -> NamedInputs:
@@ -81,7 +83,7 @@ def _read_inputs(path: Path, spec: InputSpec) -> NamedInputs:
     return NamedInputs(x, [str(i) for i in range(len(x))])
 
 
-def _read_table(path: Path) -> Table:
+def _read_table(path: Path, request: TableRequest) -> Table:
     """An array of one axis is a column; `x` with d columns becomes x1 … xd."""
     columns: dict[str, np.ndarray] = {}
     for name, array in read_arrays(path).items():
@@ -95,8 +97,25 @@ def _read_table(path: Path) -> Table:
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) != 1 or 0 in lengths.values():
         raise DataError(f"{path} has arrays of different lengths, or empty ones: {lengths}")
-    rows = list(zip(*(column.tolist() for column in columns.values()), strict=True))
-    return Table(path, list(columns), rows, range(len(rows)))
+    (count,) = set(lengths.values())
+    found = {name: _column(path, name, column, request) for name, column in columns.items()}
+    return Table(path, found, np.arange(count), lambda: range(count))
+
+
+def _column(path: Path, name: str, array: np.ndarray, request: TableRequest) -> Column:
+    if array.dtype.kind == "b":
+        return Column("boolean", array)
+    if array.dtype.kind in "iuf":
+        return Column("number", array)
+    if array.dtype.kind != "U":
+        raise DataError(f"{path} has {name} of type {array.dtype}: give numbers or texts")
+    distinct, codes = np.unique(np.strings.strip(array), return_inverse=True)
+    texts = tuple(distinct.tolist())
+    numbers = None if name in request.labels or "" in texts else parse_numbers(texts)
+    if numbers is not None:
+        return Column("number", np.asarray(numbers)[codes])
+    # The empty text, which is the first, stands for a missing cell.
+    return Column("text", codes - 1, texts[1:]) if texts[0] == "" else Column("text", codes, texts)
 
 
 def _read_x(path: Path) -> Shaped[np.ndarray, "n *shape"]:

@@ -1,108 +1,113 @@
-"""Tables: `.csv` files with a first line of column names, and `.parquet` files."""
+"""Tables: text files with separated columns, Parquet files and Excel workbooks, each with named columns."""
 
-import csv
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 
+import numpy as np
+
+from charax.data._encoder_fitting import check_texts
 from charax.data._errors import DataError
-from charax.data._raw import RawDataset, RawSplit, index_classes
-from charax.data.files._columns import as_number, column_labels, column_numbers, require_columns
-from charax.data.files._kind import FileKind, InputSpec, NamedInputs, Table, UnlabelledInputs, has_suffix
+from charax.data._raw import RawDataset, RawSplit, sort_classes
+from charax.data.files._columns import column_labels, column_numbers, require_columns
+from charax.data.files._kind import FileKind, InputSpec, NamedInputs, TableOptions, has_suffix
+from charax.data.files._numbers import parse_numbers
+from charax.data.files._table import Table, TableRequest
 
 _TARGET = "target"
 """The column of the classes, unless another one is named."""
+_FEW_FRACTIONS, _FEW_INTEGERS = 10, 20
+"""So many distinct numbers may be classes, however few rows there are."""
+
+Read = Callable[[Path, TableRequest], Table]
 
 
-def _read_csv(path: Path) -> Table:
-    rows, numbers = [], []
-    try:
-        # `utf-8-sig` also reads the byte order mark that spreadsheets write.
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, strict=True)
-            names = [name.strip() for name in next(reader, [])]
-            for row in reader:
-                if not row:
-                    continue
-                if len(row) != len(names):
-                    raise DataError(
-                        f"{path}, row {reader.line_num}: {len(row)} cells where there are {len(names)} columns"
-                    )
-                rows.append(row)
-                numbers.append(reader.line_num)
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not text in UTF-8 ({error.reason}): save it as a UTF-8 CSV") from None
-    except (csv.Error, OSError) as error:
-        raise DataError(f"{path} cannot be read as a CSV after row {numbers[-1] if numbers else 1}: {error}") from None
-    if names and all(as_number(name) is not None for name in names):
-        raise DataError(f"{path}, row 1: there are numbers instead of column names: add a first line of column names")
-    return _checked(Table(path, names, rows, numbers))
+# Importing pandas takes longer than reading a small file of another kind.
+def _read_delimited(path: Path, request: TableRequest) -> Table:
+    from charax.data.files._delimited import read_delimited
+
+    return read_delimited(path, request)
 
 
-def _read_parquet(path: Path) -> Table:
-    try:
-        # An optional dependency, so the import is one that type checkers do not follow.
-        arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
-    except ImportError:
-        raise DataError(f"{path} needs pyarrow to be read: pip install 'charax[parquet]'") from None
-    try:
-        content = parquet.ParquetFile(path).read()
-        names, columns = content.column_names, [column.to_pylist() for column in content.columns]
-    except (arrow.ArrowException, OSError, ValueError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise DataError(f"{path} cannot be read as a Parquet file: {reason}") from None
-    rows = list(zip(*columns, strict=True))
-    return _checked(Table(path, names, rows, range(1, len(rows) + 1)))
+def _read_parquet(path: Path, request: TableRequest) -> Table:
+    from charax.data.files._parquet import read_parquet
+
+    return read_parquet(path, request)
 
 
-def _checked(table: Table) -> Table:
-    if not table.rows:
-        raise DataError(f"{table.path} has no rows of data")
-    repeated = [name for i, name in enumerate(table.names) if name in table.names[:i]]
-    if repeated:
-        raise DataError(f"{table.path} has two columns named {repeated[0]!r}: rename one")
+def _read_excel(path: Path, request: TableRequest) -> Table:
+    from charax.data.files._excel import read_excel
+
+    return read_excel(path, request)
+
+
+def _read_labelled(read: Read, path: Path, options: TableOptions) -> RawDataset:
+    target = _TARGET if options.target is None else options.target
+    table = read(path, TableRequest(options.separator, labels=(target,), expected=(target,)))
+    require_columns(table, (target,), hint=": name the column of the classes as the target")
+    labels = column_labels(table, target)
+    inputs = table.without(target)
+    if not inputs.columns:
+        raise DataError(f"{path} has only the target column {target!r}: add columns to learn from")
+    check_texts(inputs)
+    _refuse_continuous(table, target)
+    classes = sort_classes([labels.categories[code] for code in np.unique(labels.values)])
+    index = {name: i for i, name in enumerate(classes)}
+    targets = np.asarray([index.get(text, -1) for text in labels.categories], np.int32)[labels.values]
+    return RawDataset(path, RawSplit(inputs, targets), classes)
+
+
+def _refuse_continuous(table: Table, target: str) -> None:
+    """Refuse a target that is measured and not one of a few classes."""
+    texts = table.columns[target].as_text().categories
+    numbers = parse_numbers(texts)
+    if numbers is None:
+        return
+    whole = all(number.is_integer() for number in numbers)
+    limit = max(_FEW_INTEGERS, len(table) / 10) if whole else min(_FEW_FRACTIONS, len(table) / 5)
+    if len(set(numbers)) > limit:
+        raise DataError(
+            f"{table.path}: the target {target!r} looks numeric, with {len(set(numbers))} different values in "
+            f"{len(table)} rows: use train regress; if they are classes, name them with words"
+        )
+
+
+def _read_unlabelled(read: Read, path: Path, options: TableOptions) -> Table:
+    table = read(path, TableRequest(options.separator)).without(_TARGET)
+    if not table.columns:
+        raise DataError(f"{path} has no column but {_TARGET!r}: add columns of numbers to learn from")
     return table
 
 
-def _labelled(table: Table, target: str | None) -> RawDataset:
-    target = _TARGET if target is None else target
-    require_columns(table, (target,), hint=": name the column of the classes as the target")
-    columns = tuple(name for name in table.names if name != target)
-    if not columns:
-        raise DataError(f"{table.path} has only the target column {target!r}: add columns of numbers to learn from")
-    targets, classes = index_classes(column_labels(table, target))
-    return RawDataset(table.path, RawSplit(column_numbers(table, columns), targets), classes, columns=columns)
-
-
-def _unlabelled(table: Table) -> UnlabelledInputs:
-    columns = tuple(name for name in table.names if name != _TARGET)
-    if not columns:
-        raise DataError(f"{table.path} has no column but {_TARGET!r}: add columns of numbers to learn from")
-    return UnlabelledInputs(column_numbers(table, columns), columns)
-
-
-def _inputs(table: Table, spec: InputSpec) -> NamedInputs:
+def _read_inputs(read: Read, path: Path, spec: InputSpec) -> NamedInputs:
     if len(spec.shape) != 1:
         raise DataError(
-            f"{table.path} is a table, but the model reads inputs of shape {spec.shape}: give an image or an .npz"
+            f"{path} is a table, but the model reads inputs of shape {spec.shape}: give an image or an .npz"
         )
-    require_columns(table, spec.columns, hint=": add it, the model was trained with it")
-    columns = spec.columns or tuple(table.names)
-    if len(columns) != spec.shape[0]:
-        raise DataError(f"{table.path} has {len(columns)} columns where the model reads {spec.shape[0]}")
-    return NamedInputs(column_numbers(table, columns), [str(number) for number in table.numbers])
+    expected = spec.columns if spec.encoder is None else spec.encoder.columns
+    texts = () if spec.encoder is None else spec.encoder.text_columns
+    table = read(path, TableRequest(texts=texts, expected=expected))
+    require_columns(table, expected, hint=": add it, the model was trained with it")
+    if spec.encoder is not None:
+        inputs = spec.encoder.apply(table)
+    else:
+        inputs = column_numbers(table, expected or tuple(table.names))
+    if inputs.shape[1] != spec.shape[0]:
+        raise DataError(f"{path} has {inputs.shape[1]} columns where the model reads {spec.shape[0]}")
+    return NamedInputs(inputs, [str(number) for number in table.numbers])
 
 
-def _kind(suffix: str, read: Callable[[Path], Table]) -> FileKind:
+def _kind(name: str, read: Read, *suffixes: str) -> FileKind:
     return FileKind(
-        name=suffix,
-        matches=has_suffix(suffix),
-        read_labelled=lambda path, target: _labelled(read(path), target),
-        read_unlabelled=lambda path: _unlabelled(read(path)),
-        read_inputs=lambda path, spec: _inputs(read(path), spec),
+        name=name,
+        matches=has_suffix(*suffixes),
+        read_labelled=lambda path, options: _read_labelled(read, path, options),
+        read_unlabelled=lambda path, options: _read_unlabelled(read, path, options),
+        read_inputs=lambda path, spec: _read_inputs(read, path, spec),
         read_table=read,
     )
 
 
-CSV = _kind(".csv", _read_csv)
-PARQUET = _kind(".parquet", _read_parquet)
+_TEXT = (".csv", ".tsv", ".txt")
+DELIMITED = _kind(".csv, .tsv, .txt", _read_delimited, *_TEXT, *(f"{suffix}.gz" for suffix in _TEXT))
+PARQUET = _kind(".parquet", _read_parquet, ".parquet")
+EXCEL = _kind(".xlsx", _read_excel, ".xlsx", ".xlsm")

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from charax import data, models
+from charax.data import Separator
 from charax.models import JacobianForm, Method, Preset
 from charax.tasks import classification
 from charax.train import (
@@ -36,9 +37,12 @@ class ClassificationConfig(AbstractConfig):
     name: ClassVar[str] = "classify"
 
     data: str = "digits"
-    """Data set (digits, mnist, cifar10, svhn), or the path of an .npz, .csv, .parquet or folder of images."""
+    """Data set (digits, mnist, cifar10, svhn), or the path of an .npz, a table (.csv, .tsv, .txt, .parquet, .xlsx) or a
+    folder of images."""
     target: str | None = None
     """Column of a table that holds the classes."""
+    separator: Separator | None = None
+    """Separator of the columns of a text file. By default found out."""
     shrink: int = 1
     """Average squares of this many pixels per side first."""
     max_samples: int | None = None
@@ -72,7 +76,12 @@ class ClassificationConfig(AbstractConfig):
 
     def load_data(self) -> TaskData:
         loaded = data.load_dataset(
-            self.data, seed=self.loop.seed, target=self.target, shrink=self.shrink, max_samples=self.max_samples
+            self.data,
+            seed=self.loop.seed,
+            target=self.target,
+            separator=self.separator,
+            shrink=self.shrink,
+            max_samples=self.max_samples,
         )
         spec = classification.ClassificationSpec.from_dataset(loaded)
         return TaskData(Splits(loaded.train, loaded.validation, loaded.test), spec)

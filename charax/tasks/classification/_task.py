@@ -11,7 +11,16 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray, Shaped
 
-from charax.data import Augmentation, Dataset, Split, Standardizer, random_affine, random_flip_crop, read_inputs
+from charax.data import (
+    Augmentation,
+    Dataset,
+    Split,
+    Standardizer,
+    TableEncoder,
+    random_affine,
+    random_flip_crop,
+    read_inputs,
+)
 from charax.models import AbstractArchitecture, Classifier
 from charax.solve import Solution, Solver
 from charax.train import AbstractTask, Predictions, Splits, mark_failures, padded_batches
@@ -29,8 +38,8 @@ class ClassificationSpec:
     """How raw inputs are scaled."""
     augmentation: Augmentation = "none"
     """Random changes of training images."""
-    columns: tuple[str, ...] = ()
-    """Names of the features of a table."""
+    encoder: TableEncoder | None = None
+    """How the columns of a table are encoded as features."""
 
     @classmethod
     def from_dataset(cls, dataset: Dataset) -> "ClassificationSpec":
@@ -42,7 +51,7 @@ class ClassificationSpec:
         Returns:
             Its description.
         """
-        return cls(dataset.input_shape, dataset.classes, dataset.standardizer, dataset.augmentation, dataset.columns)
+        return cls(dataset.input_shape, dataset.classes, dataset.standardizer, dataset.augmentation, dataset.encoder)
 
 
 class ClassificationTask(AbstractTask):
@@ -102,7 +111,7 @@ class ClassificationTask(AbstractTask):
     ) -> Predictions:
         spec = self.spec
         raw, names = read_inputs(
-            inputs, shape=spec.input_shape, columns=spec.columns, max_value=spec.standardizer.max_value
+            inputs, shape=spec.input_shape, encoder=spec.encoder, max_value=spec.standardizer.max_value
         )
         probabilities = self.probabilities(model, raw)
         failed = np.asarray(~np.isfinite(probabilities).all(axis=1))

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from charax import data, models, solve
+from charax.data import Separator
 from charax.models import FlowMethod
 from charax.tasks import density
 from charax.train import (
@@ -40,8 +41,10 @@ class DensityConfig(AbstractConfig):
     name: ClassVar[str] = "density"
 
     data: str = "circles"
-    """Data set (circles, moons, pinwheel, checkerboard, digits, mnist, cifar10, svhn), or the path of an .npz, .csv,
-    .parquet or folder of images."""
+    """Data set (circles, moons, pinwheel, checkerboard, digits, mnist, cifar10, svhn), or the path of an .npz, a table
+    of numbers (.csv, .tsv, .txt, .parquet, .xlsx) or a folder of images."""
+    separator: Separator | None = None
+    """Separator of the columns of a text file. By default found out."""
     method: FlowMethod = "c-node"
     """The field of the flow."""
     preset: Literal["small", "paper"] = "small"
@@ -118,7 +121,12 @@ class DensityConfig(AbstractConfig):
 
     def load_data(self) -> TaskData:
         loaded = data.load_density_data(
-            self.data, seed=self.loop.seed, points=self.points, shrink=self.shrink, labelled=self.conditional
+            self.data,
+            seed=self.loop.seed,
+            points=self.points,
+            shrink=self.shrink,
+            labelled=self.conditional,
+            separator=self.separator,
         )
         if self.conditional and not loaded.classes:
             raise ValueError(f"{self.data} has no classes to condition on: leave --conditional out")

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from charax.data import DensityData, Split, Standardizer, read_inputs
+from charax.data import DensityData, Split, Standardizer, TableEncoder, read_inputs
 from charax.models.flows import (
     AbstractFlow,
     AbstractFlowDesign,
@@ -46,8 +46,8 @@ class DensitySpec:
     """Grey levels of images; None for numbers."""
     standardizer: Standardizer
     """How raw samples are scaled."""
-    columns: tuple[str, ...] = ()
-    """Names of the columns of a table."""
+    encoder: TableEncoder | None = None
+    """Which columns of a table are read."""
     classes: tuple[str, ...] = ()
     """The classes to condition on; empty for one density of all samples."""
     flip: bool = False
@@ -66,7 +66,7 @@ class DensitySpec:
             Its description.
         """
         classes = loaded.classes if conditional else ()
-        return cls(loaded.shape, loaded.levels, loaded.standardizer, loaded.columns, classes, flip)
+        return cls(loaded.shape, loaded.levels, loaded.standardizer, loaded.encoder, classes, flip)
 
     @property
     def loss_name(self) -> str:
@@ -153,7 +153,7 @@ class DensityTask(AbstractTask):
         per class.
         """
         spec = self.spec
-        raw, names = read_inputs(inputs, shape=spec.shape, columns=spec.columns, max_value=spec.standardizer.max_value)
+        raw, names = read_inputs(inputs, shape=spec.shape, encoder=spec.encoder, max_value=spec.standardizer.max_value)
         quantity = "log density" if spec.levels is None else "bits per dimension"
         classes = (class_name,) if class_name is not None else spec.classes or (None,)
         header = ["input", *(quantity if each is None else f"{quantity} of {each}" for each in classes)]

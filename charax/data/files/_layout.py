@@ -1,0 +1,73 @@
+"""How a text file is laid out: its separator, its column names and its decimal sign, found out from its first lines."""
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from charax.data._errors import DataError
+from charax.data.files._numbers import is_number, uses_decimal_comma
+
+Separator = Literal[",", ";", "tab", "|"]
+"""A separator of columns, as it is given on a command line."""
+SEPARATORS: dict[str, str] = {",": ",", ";": ";", "tab": "\t", "|": "|"}
+"""The characters."""
+
+
+class Layout(NamedTuple):
+    """How a text file is laid out."""
+
+    separator: str
+    names: list[str]
+    """The name of each column; empty for those without one."""
+    decimal: str
+
+
+def find_layout(
+    path: Path, lines: Sequence[str], *, separator: str | None = None, expected: Sequence[str] = ()
+) -> Layout:
+    """Find out how a text file is laid out.
+
+    The separator is the one that gives all lines the same number of columns, with as many numbers as possible.
+    `expected` are columns that should be there.
+    """
+    candidates = [SEPARATORS[separator]] if separator is not None else list(SEPARATORS.values())
+    tables = {each: _split(lines, each) for each in candidates}
+    chosen = max(candidates, key=lambda each: _score(tables[each], expected))
+    if not tables[chosen]:
+        raise DataError(f"{path} has no rows of data")
+    header, *rows = tables[chosen]
+    names = _complete([name.strip() for name in header], rows)
+    if any(names) and all(is_number(name) for name in names if name):
+        raise DataError(f"{path}, row 1: there are numbers instead of column names: add a first line of column names")
+    cells = (cell.strip() for row in rows for cell in row)
+    comma = uses_decimal_comma(cells, separated_by_commas=chosen == ",")
+    return Layout(chosen, names, "," if comma else ".")
+
+
+def _split(lines: Sequence[str], separator: str) -> list[list[str]]:
+    """The cells of the lines; none if they cannot be split like this."""
+    try:
+        rows = list(csv.reader(lines, delimiter=separator, skipinitialspace=True))
+    except csv.Error:
+        return []
+    return [row for row in rows if len(row) > 1 or any(cell.strip() for cell in row)]
+
+
+def _score(rows: list[list[str]], expected: Sequence[str]) -> tuple[bool, bool, float, float, int]:
+    if not rows:
+        return (False, False, 0.0, 0.0, 0)
+    header, *rest = rows
+    width = len(_complete(header, rest))
+    names = {name.strip() for name in header}
+    regular = sum(len(row) == width for row in rest) / max(1, len(rest))
+    cells = [cell.strip() for row in rest for cell in row]
+    numbers = sum(map(is_number, cells)) / max(1, len(cells))
+    return (names.issuperset(expected), width > 1, regular, numbers, width)
+
+
+def _complete(names: list[str], rows: list[list[str]]) -> list[str]:
+    """Add what a header lacks if every row has one cell more: the names of the rows, or a last separator."""
+    if not rows or any(len(row) != len(names) + 1 for row in rows):
+        return names
+    return [*names, ""] if not any(row[-1].strip() for row in rows) else ["", *names]

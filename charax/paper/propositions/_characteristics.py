@@ -2,9 +2,9 @@
 
     ∂u/∂t + x ∂u/∂x = B u,    u(x, 0) = g(x),    u in R²,
 
-has the characteristics x(t) = x₀ eᵗ and the solution u(x, t) = exp(B t) g(x e⁻ᵗ). The walk is a
-characteristic field in (t, x) with velocity (1, x); because dt/ds = 1, a Jacobian whose first column is
-the right-hand side gives du/ds = B u.
+has the characteristics x(t) = x₀ eᵗ and the solution u(x, t) = exp(B t) g(x e⁻ᵗ). It is written as a characteristic
+field in (t, x) with velocity (1, x); because dt/ds = 1, a Jacobian whose first column is the right-hand side gives
+du/ds = B u.
 """
 
 from pathlib import Path
@@ -23,34 +23,38 @@ DECAY, TURN = -0.3, 2.0  # B = [[DECAY, −TURN], [TURN, DECAY]]
 
 
 class Characteristics(NamedTuple):
-    """Curves (t, x) and values along them, and the largest error against the closed form."""
+    """Characteristics (t, x), and the solution along them."""
 
     t: Float[np.ndarray, "points curves"]
+    """Times."""
     x: Float[np.ndarray, "points curves"]
+    """Positions."""
     u: Float[np.ndarray, "points curves 2"]
+    """Values."""
     error: float
+    """Largest absolute error against the closed form."""
 
 
 def initial_value(x: Float[Array, "..."]) -> Float[Array, "... 2"]:
-    """g(x)."""
+    """The initial value g(x)."""
     return jnp.stack([jnp.exp(-(x**2)), jnp.sin(2 * x)], axis=-1)
 
 
 def closed_form(x: Float[Array, "..."], t: Float[Array, "..."]) -> Float[Array, "... 2"]:
-    """exp(B t) g(x e⁻ᵗ), where exp(B t) is a decay and a rotation."""
+    """The solution exp(B t) g(x e⁻ᵗ), where exp(B t) is a decay and a rotation."""
     g = initial_value(x * jnp.exp(-t))
     cos, sin = jnp.cos(TURN * t), jnp.sin(TURN * t)
-    turned = jnp.stack([cos * g[..., 0] - sin * g[..., 1], sin * g[..., 0] + cos * g[..., 1]], axis=-1)
-    return jnp.exp(DECAY * t)[..., None] * turned
+    rotated = jnp.stack([cos * g[..., 0] - sin * g[..., 1], sin * g[..., 0] + cos * g[..., 1]], axis=-1)
+    return jnp.exp(DECAY * t)[..., None] * rotated
 
 
 def field() -> CharacteristicField:
-    """The PDE as a walk in (t, x)."""
+    """The PDE as a characteristic field in x = (t, position)."""
 
-    def velocity(s, place, u, z) -> Array:
-        return jnp.stack([jnp.ones_like(place[:, 1]), place[:, 1]], axis=-1)
+    def velocity(s, x, u, z) -> Array:
+        return jnp.stack([jnp.ones_like(x[:, 1]), x[:, 1]], axis=-1)
 
-    def jacobian(place, u) -> Array:
+    def jacobian(x, u) -> Array:
         source = jnp.stack([DECAY * u[:, 0] - TURN * u[:, 1], TURN * u[:, 0] + DECAY * u[:, 1]], axis=-1)
         return jnp.stack([source, jnp.zeros_like(source)], axis=1)
 
@@ -58,7 +62,7 @@ def field() -> CharacteristicField:
 
 
 def run() -> Characteristics:
-    """Walk along 21 characteristics in float64 and compare with the closed form all the way.
+    """Integrate along 21 characteristics in float64 and compare with the closed form at 41 times.
 
     ```python
     from charax.paper.propositions import _characteristics as characteristics
@@ -82,7 +86,7 @@ def run() -> Characteristics:
 
 
 def plot(result: Characteristics, path: Path) -> Path:
-    """The curves in the (x, t) plane, coloured by both components of the value."""
+    """Plot the characteristics in the (x, t) plane, coloured by each component of the solution."""
     with save_figure(path, width=7.2, height=3.4) as figure:
         axes = figure.subplots(1, 2, sharey=True)
         for component, axis in enumerate(axes):

@@ -1,8 +1,8 @@
-"""Any homeomorphism is the end of a C-NODE (paper, section 4.2).
+"""Any homeomorphism is the solution map of a C-NODE (paper, section 4.2).
 
-The paper's construction writes ∂u/∂x = h(u0), a Jacobian that reads u0. The same field with the roles
-exchanged keeps the Jacobian constant: dx/ds = (h(u0), u0) in 2n directions and ∂u/∂x = (I, −I), so that
-du/ds = h(u0) − u0. It reads u0, so it gives a map and not a density.
+The paper's construction writes ∂u/∂x = h(u0), a Jacobian that reads u0. The same field with the roles exchanged keeps
+the Jacobian constant: dx/ds = (h(u0), u0) in 2n dimensions and ∂u/∂x = (I, −I), so that du/ds = h(u0) − u0. It reads
+u0, so it represents a map and not a density.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,8 +25,11 @@ class Homeomorphism(NamedTuple):
     """A continuous bijection of Rⁿ with a continuous inverse."""
 
     dimension: int
+    """The dimension n."""
     forward: Map
+    """The map h."""
     inverse: Map
+    """Its inverse."""
 
 
 def _twist(u: Array, turn: float) -> Array:
@@ -45,23 +48,28 @@ MAPS: Mapping[str, Homeomorphism] = MappingProxyType(
 )
 
 
-class Course(NamedTuple):
-    """Where some points are on the way to their image."""
+class Trajectories(NamedTuple):
+    """The trajectories of some points to their images."""
 
     s: Float[Array, "points"]
+    """Where the trajectories are evaluated."""
     u: Float[Array, "points batch n"]
+    """The states there."""
 
 
 class Homeomorphisms(NamedTuple):
-    """The courses of all maps, and the largest errors over them."""
+    """The trajectories of all maps, and the largest errors."""
 
-    courses: dict[str, Course]
+    trajectories: dict[str, Trajectories]
+    """By the name of the map."""
     forward_error: float
+    """Largest distance of a final state from h(u0)."""
     inverse_error: float
+    """Largest distance from u0 after the inverse, computed in both ways."""
 
 
 def field_of(homeomorphism: Map, dimension: int) -> CharacteristicField:
-    """The C-NODE whose walk from u0 ends at h(u0)."""
+    """The C-NODE whose trajectory from u0 ends at h(u0)."""
 
     def velocity(s, x, u, z: Condition) -> Array:
         assert z.u0 is not None
@@ -76,7 +84,7 @@ def field_of(homeomorphism: Map, dimension: int) -> CharacteristicField:
 
 
 def _points(dimension: int) -> Float[Array, "batch n"]:
-    """A line, or the spokes of a wheel, one after the other."""
+    """Points on a line, or on the spokes of a wheel, one spoke after another."""
     if dimension == 1:
         return jnp.linspace(-1, 1, 33)[:, None]
     angle, radius = jnp.meshgrid(jnp.arange(8) * jnp.pi / 4, jnp.linspace(0.1, 1, 12), indexing="ij")
@@ -84,46 +92,49 @@ def _points(dimension: int) -> Float[Array, "batch n"]:
 
 
 def run() -> Homeomorphisms:
-    """Walk there and back for every map.
+    """Integrate every map forward, and invert it.
 
-    "Back" is measured twice: along the same field, which still knows u0, and along the field of the
-    inverse map, which knows only h(u0).
+    The inverse is computed in two ways: by integrating the same field backward, which is still given u0, and by the
+    field of the inverse map, which is given h(u0) only.
     """
-    solver, s = Solver(rtol=1e-6, atol=1e-6), jnp.linspace(0, 1, 41)
-    courses: dict[str, Course] = {}
-    forward, inverse = [], []
-    for name, (dimension, there, back) in MAPS.items():
+    # du/ds is constant along a trajectory, so that Euler's method is exact.
+    solver, s = Solver("euler", steps=10), jnp.linspace(0, 1, 41)
+    trajectories: dict[str, Trajectories] = {}
+    forward_errors, inverse_errors = [], []
+    for name, (dimension, forward, inverse) in MAPS.items():
         u0 = _points(dimension)
-        field, field_back = field_of(there, dimension), field_of(back, dimension)
+        field = field_of(forward, dimension)
         solution = solver.solve(field, u0, at=s)
-        retraced = solver.solve(field, solution.u, s0=1.0, s1=0.0, conditioned_on=u0).u
-        inverted = solver.solve(field_back, solution.u).u
+        backward = solver.solve(field, solution.u, s0=1.0, s1=0.0, conditioned_on=u0).u
+        inverted = solver.solve(field_of(inverse, dimension), solution.u).u
         assert solution.trajectory is not None
-        courses[name] = Course(s, solution.trajectory)
-        forward.append(jnp.max(jnp.abs(solution.u - there(u0))))
-        inverse.append(jnp.max(jnp.abs(jnp.stack([retraced, inverted]) - u0)))
-    return Homeomorphisms(courses, float(max(forward)), float(max(inverse)))
+        trajectories[name] = Trajectories(s, solution.trajectory)
+        forward_errors.append(jnp.max(jnp.abs(solution.u - forward(u0))))
+        inverse_errors.append(jnp.max(jnp.abs(jnp.stack([backward, inverted]) - u0)))
+    return Homeomorphisms(trajectories, float(max(forward_errors)), float(max(inverse_errors)))
 
 
 def plot(result: Homeomorphisms, path: Path) -> Path:
-    """Straight lines in one dimension, and a plane that is twisted."""
+    """Plot the trajectories: straight lines in one dimension, and the plane at three times."""
     with save_figure(path, width=9.6, height=3.1) as figure:
-        for axis, (name, (s, u)) in zip(figure.subplots(1, len(result.courses)), result.courses.items(), strict=True):
+        for axis, (name, (s, u)) in zip(figure.subplots(1, len(MAPS)), result.trajectories.items(), strict=True):
             if u.shape[-1] == 1:
                 axis.plot(s, u[..., 0], color=C_NODE, linewidth=0.9)
                 axis.set_xlabel("s")
                 axis.set_ylabel("u(s)")
             else:
-                for course, colour, when in (
+                for state, colour, label in (
                     (u[0], EXACT, "s = 0"),
                     (u[20], "#8fb3dc", "s = ½"),
                     (u[-1], C_NODE, "s = 1"),
                 ):
-                    spokes = np.moveaxis(np.reshape(course, (8, -1, 2)), 0, 1)
+                    spokes = np.moveaxis(np.reshape(state, (8, -1, 2)), 0, 1)
                     lines = axis.plot(spokes[..., 0], spokes[..., 1], ".-", color=colour, linewidth=1, markersize=3)
-                    lines[0].set_label(when)
+                    lines[0].set_label(label)
                 axis.set_aspect("equal")
                 axis.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
             axis.set_title(name)
-        figure.suptitle(f"largest error {result.forward_error:.1e} there, {result.inverse_error:.1e} back", fontsize=10)
+        figure.suptitle(
+            f"largest error: h {result.forward_error:.1e}, its inverse {result.inverse_error:.1e}", fontsize=10
+        )
     return path

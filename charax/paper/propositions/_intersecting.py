@@ -1,7 +1,7 @@
 """Trajectories may cross: u(0) = 0 must end at 1, and u(0) = 1 at 0 (paper, section 4.1).
 
-In one dimension the solutions of du/ds = f(s, u) keep their order, so the best a plain Neural ODE can
-do is to send both points to 1/2.
+In one dimension the solutions of du/ds = f(s, u) keep their order, so that a plain Neural ODE can do no better than to
+map both points to 1/2.
 """
 
 from pathlib import Path
@@ -24,21 +24,30 @@ ENDS = ((1.0,), (0.0,))
 
 
 class Intersecting(NamedTuple):
-    """The three models' courses at the points `s`, and how far they end from where they should."""
+    """The trajectories of three models from both points, and the largest errors of their ends."""
 
     s: Float[Array, "points"]
+    """Where the trajectories are evaluated."""
     construction: Float[Array, "points 2"]
+    """The paper's construction."""
     c_node: Float[Array, "points 2"]
+    """A trained C-NODE."""
     node: Float[Array, "points 2"]
+    """A trained plain Neural ODE."""
     construction_error: float
+    """Largest error of the construction."""
     c_node_error: float
+    """Largest error of the C-NODE."""
     node_error: float
+    """Largest error of the plain Neural ODE."""
     c_node_parameters: int
+    """Size of the C-NODE."""
     node_parameters: int
+    """Size of the plain Neural ODE."""
 
 
 def construction() -> NeuralODE:
-    """The paper's own: dx/ds = (1, u0) and ∂u/∂x = (1, −2), so u(s) = u0 + (1 − 2 u0) s."""
+    """The paper's construction: dx/ds = (1, u0) and ∂u/∂x = (1, −2), so u(s) = u0 + (1 − 2 u0) s."""
 
     def velocity(s, x, u, z: Condition) -> Array:
         assert z.u0 is not None
@@ -55,7 +64,7 @@ def run(*, seed: int = 0, steps: int = 500) -> Intersecting:
     c_node = neural_ode("c-node", 1, width=8, key=jax.random.key(seed))
     node = neural_ode("node", 1, width=32, key=jax.random.key(seed))
     s = jnp.linspace(0, 1, 51)
-    courses, errors = {}, {}
+    trajectories, errors = {}, {}
     for name, model in {
         "construction": construction(),
         "c_node": _train(c_node, steps),
@@ -63,11 +72,11 @@ def run(*, seed: int = 0, steps: int = 500) -> Intersecting:
     }.items():
         solution = model(jnp.array(STARTS), solver=Solver(rtol=1e-6, atol=1e-6), at=s)
         assert solution.trajectory is not None
-        courses[name] = solution.trajectory[..., 0]
+        trajectories[name] = solution.trajectory[..., 0]
         errors[f"{name}_error"] = float(jnp.max(jnp.abs(solution.u - jnp.array(ENDS))))
     return Intersecting(
         s=s,
-        **courses,
+        **trajectories,
         **errors,
         c_node_parameters=count_parameters(c_node),
         node_parameters=count_parameters(node),
@@ -94,21 +103,21 @@ def _train(model: NeuralODE, steps: int) -> NeuralODE:
 
 
 def plot(result: Intersecting, path: Path) -> Path:
-    """Trained trajectories that should cross: the plain model's cannot."""
+    """Plot the trained trajectories, which should cross: those of the plain model cannot."""
     panels = [
         (f"Neural ODE, {result.node_parameters} parameters", result.node, NODE, result.node_error),
         (f"C-NODE, {result.c_node_parameters} parameters", result.c_node, C_NODE, result.c_node_error),
     ]
     with save_figure(path, width=7.2, height=3.0) as figure:
         axes = figure.subplots(1, 2, sharey=True)
-        for axis, (title, course, colour, error) in zip(axes, panels, strict=True):
+        for axis, (title, trajectory, colour, error) in zip(axes, panels, strict=True):
             axis.plot(result.s, result.construction, color=EXACT, linestyle="--", linewidth=1.2)
-            axis.plot(result.s, course, color=colour)
+            axis.plot(result.s, trajectory, color=colour)
             axis.plot([0, 0], [0, 1], "o", color=EXACT, markersize=5)
             axis.plot([1, 1], [0, 1], "o", color=EXACT, markersize=5, markerfacecolor="white")
             axis.set_title(f"{title}\nlargest error {error:.2g}")
             axis.set_xlabel("s")
         axes[0].set_ylabel("u(s)")
-        axes[0].plot([], [], color=EXACT, linestyle="--", linewidth=1.2, label="wanted")
+        axes[0].plot([], [], color=EXACT, linestyle="--", linewidth=1.2, label="construction")
         axes[0].legend(loc="upper center")
     return path

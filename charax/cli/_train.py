@@ -109,7 +109,7 @@ def predict(
 
     Args:
         run: Folder of the run.
-        inputs: An .npz, .csv, .parquet, image, or folder of images.
+        inputs: An .npz, a table (.csv, .tsv, .txt, .parquet, .xlsx), an image, or a folder of images.
         output: The file to write.
         class_name: The class to condition on, for a density that was trained with --conditional. Without it there
             is a column per class.

@@ -56,6 +56,11 @@ class Dataset:
         return () if self.encoder is None else self.encoder.columns
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What was done with the columns of a table that are not simply numbers, one line each."""
+        return () if self.encoder is None else self.encoder.notes
+
+    @property
     def input_shape(self) -> tuple[int, ...]:
         """The shape of one input."""
         return self.train.inputs.shape[1:]

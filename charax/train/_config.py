@@ -178,6 +178,8 @@ class TaskData(NamedTuple):
     spec: Any
     """What a model must know about the data besides its weights, as a frozen dataclass of plain values: the shape of
     a sample, names of classes and columns, scales. It is stored with the weights."""
+    notes: tuple[str, ...] = ()
+    """What to say about the data before training, one line each."""
 
 
 class AbstractConfig(ABC):

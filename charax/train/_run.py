@@ -358,6 +358,8 @@ def name_run(output: Path, label: str) -> str:
 
 def _finish(folder: Path, config: AbstractConfig, data: TaskData, progress: AbstractProgress | None) -> Run:
     task = config.build_task(data.spec)
+    for note in data.notes:
+        (progress or Silent()).say(note)
     fitted = fit(task, data.splits, config.loop, config.optimizer, folder=folder, progress=progress)
     save_model(folder, data.spec, fitted.model)
     # The row of the test split marks the run as finished, so it is written last.

@@ -84,7 +84,7 @@ class ClassificationConfig(AbstractConfig):
             max_samples=self.max_samples,
         )
         spec = classification.ClassificationSpec.from_dataset(loaded)
-        return TaskData(Splits(loaded.train, loaded.validation, loaded.test), spec)
+        return TaskData(Splits(loaded.train, loaded.validation, loaded.test), spec, loaded.notes)
 
     def build_task(self, spec: "ClassificationSpec") -> "ClassificationTask":
         design = self.design(spec.input_shape)

@@ -133,7 +133,7 @@ class DensityConfig(AbstractConfig):
         if self.conditional and loaded.levels is not None:
             raise ValueError("the flows of images cannot be conditioned on classes: leave --conditional out")
         spec = density.DensitySpec.from_data(loaded, conditional=self.conditional, flip=self._has_flips)
-        return TaskData(Splits(loaded.train, loaded.validation, loaded.test), spec)
+        return TaskData(Splits(loaded.train, loaded.validation, loaded.test), spec, loaded.notes)
 
     def build_task(self, spec: "DensitySpec") -> "DensityTask":
         design, solver = self.design(spec.shape, spec.levels, classes=len(spec.classes))

@@ -107,7 +107,8 @@ class CNODERegressor(RegressorMixin, AbstractSupervisedEstimator):
         Raises:
             SolveError: If the solve fails for one of the samples.
         """
-        values = self.output_scale_.inverse(self._predict_mean(self._check_X(X)))
+        X = self._check_X(X)
+        values = self.output_scale_.inverse(self._predict_mean(X))
         return values if self.outputs_2d_ else values[:, 0]
 
     def __sklearn_tags__(self) -> Tags:

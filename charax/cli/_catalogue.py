@@ -43,4 +43,4 @@ def fetch_dataset(name: Positional[str], *, as_json: Json = False) -> None:
     """
     folder = data.fetch(name)
     answer = {"dataset": name, "folder": str(folder)}
-    print_answer(answer, ["data set", "folder"], [[name, str(folder)]], as_json=as_json)
+    print_answer(answer, ["data set"], [[name]], note=f"Folder: {folder}", as_json=as_json)

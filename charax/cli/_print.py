@@ -30,12 +30,14 @@ def print_answer(
         return
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table(*columns[:text_columns], padding=(0, 0))
-    for column in columns[text_columns:]:
-        table.add_column(column, justify="right")
+    # As text: names of classes and columns may look like markup.
+    table = Table(padding=(0, 0))
+    for i, column in enumerate(columns):
+        table.add_column(Text(column), justify="left" if i < text_columns else "right")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(Text, row))
     console = Console()
     if title:  # above, and not as the table's own, which would be folded to its width
         console.print(title, style="italic", markup=False, highlight=False, soft_wrap=True)

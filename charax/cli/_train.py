@@ -164,10 +164,6 @@ def sample(
         np.savez(file, allow_pickle=False, x=samples.values, **labels)
     figure = density.plot_samples(samples.values, samples.max_value, output.with_suffix(".png"))
     answer = {"output": str(output), "picture": str(figure), "samples": number}
-    print_answer(
-        answer,
-        ["samples", "file", "figure"],
-        [[str(number), str(output), str(figure)]],
-        text_columns=3,
-        as_json=as_json,
-    )
+    # Paths are not cells, which are cut on a narrow terminal.
+    note = f"Figure: {figure}"
+    print_answer(answer, ["samples"], [[str(number)]], title=f"Samples in {output}", note=note, as_json=as_json)

@@ -228,6 +228,7 @@ class Table1(AbstractExperiment):
         configs: list[ClassificationConfig] = []
         for name in choose(self.dataset, tuple(setting.datasets), "data set", self.budget):
             preset, epochs = setting.datasets[name]
+            epochs = epochs if self.epochs is None else self.epochs
             loaded = None if preset == "paper" else data.load_dataset(name, shrink=setting.shrink)
             for method in self.method or setting.methods:
                 one = ClassificationConfig(
@@ -238,7 +239,7 @@ class Table1(AbstractExperiment):
                     solver=setting.solver,
                     shrink=setting.shrink,
                     max_samples=setting.max_samples,
-                    loop=LoopConfig(epochs=self.epochs or epochs, batch_size=setting.batch_size),
+                    loop=LoopConfig(epochs=epochs, batch_size=setting.batch_size),
                 )
                 if loaded is not None and method != "c-node":
                     shape, classes = loaded.input_shape, len(loaded.classes)
@@ -279,11 +280,16 @@ class Table1(AbstractExperiment):
 
     def _run_ode(self, folder: Path, progress: AbstractProgress) -> Report:
         """Train what is not recorded yet, and build the table from all records."""
+        if self.table_only:
+            raise ValueError("budget ode has no second training: leave --table-only out")
+        if self.seeds is not None and self.seeds < 1:
+            raise ValueError(f"seeds must be at least 1, got {self.seeds}")
         setting = SETTINGS[self.budget]
         results: dict[tuple[str, str], list[_ode_table.Record]] = {}
         for config in self.configs():
             few = config.method not in FIGURE_METHODS
-            seeds = self.seeds or (setting.fewer_seeds if few else None) or setting.seeds
+            seeds = (setting.fewer_seeds if few else None) or setting.seeds
+            seeds = seeds if self.seeds is None else self.seeds
             results[config.data, config.method] = _ode_table.record_seeds(
                 config, folder, seeds=range(seeds), progress=progress
             )

@@ -143,6 +143,7 @@ class Table2(AbstractExperiment):
         chosen = choose(self.dataset, [case.data for case in setting.cases], "data set", self.budget)
         configs: list[DensityConfig] = []
         for case in (case for case in setting.cases if case.data in chosen):
+            epochs = case.epochs if self.epochs is None else self.epochs
             for method in self.method or METHODS:
                 one = DensityConfig(
                     data=case.data,
@@ -152,7 +153,7 @@ class Table2(AbstractExperiment):
                     shrink=case.shrink,
                     solver=setting.solver,
                     optimizer=setting.optimizer,
-                    loop=LoopConfig(epochs=self.epochs or case.epochs, batch_size=case.batch_size),
+                    loop=LoopConfig(epochs=epochs, batch_size=case.batch_size),
                 )
                 configs.append(one if setting.preset == "paper" or method == "c-node" else _match(one))
         return configs

@@ -40,7 +40,7 @@ class ToyFlow(AbstractExperiment):
     seeds: int = 3
     """Seeds per method."""
     iterations: int = 1_000
-    """Steps of training."""
+    """Steps of training: a multiple of 10, or less than 10."""
 
     @property
     def label(self) -> str:
@@ -60,7 +60,12 @@ class ToyFlow(AbstractExperiment):
 
         Returns:
             The config.
+
+        Raises:
+            ValueError: If the iterations cannot be divided into ten epochs.
         """
+        if self.iterations > _EPOCHS and self.iterations % _EPOCHS:
+            raise ValueError(f"iterations must be a multiple of {_EPOCHS}, or less than that, got {self.iterations}")
         return DensityConfig(
             data="circles",
             method=method,

@@ -9,6 +9,10 @@ from ._encoder import LeftOut as LeftOut
 from ._encoder import TableEncoder as TableEncoder
 from ._errors import DataError as DataError
 from ._inputs import read_inputs as read_inputs
+from ._regression import REGRESSION_DATASETS as REGRESSION_DATASETS
+from ._regression import RegressionData as RegressionData
+from ._regression import RegressionSplit as RegressionSplit
+from ._regression import load_regression as load_regression
 from ._samples import Observations as Observations
 from ._samples import SolutionSamples as SolutionSamples
 from ._series import ForecastRequest as ForecastRequest

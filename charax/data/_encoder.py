@@ -61,11 +61,11 @@ class ColumnEncoder:
         Raises:
             DataError: If a cell is not of this kind; the message names the row.
         """
+        column = table.column(self.name)
         if self.kind == "text":
-            column = table.column(self.name)
             values, missing = self._one_hot(column), column.missing
         else:
-            numbers = self.numbers(table)
+            numbers = self.numbers(table, column)
             missing = np.isnan(numbers)
             if self.fill is not None:
                 numbers[missing] = self.fill
@@ -74,11 +74,12 @@ class ColumnEncoder:
             values = numbers[:, None]
         return np.column_stack([values, missing]) if self.missing else values
 
-    def numbers(self, table: Table) -> Float64[np.ndarray, "rows"]:
+    def numbers(self, table: Table, column: Column) -> Float64[np.ndarray, "rows"]:
         """Convert the column to numbers, if it is not one of texts.
 
         Args:
-            table: A table that has it.
+            table: A table that has it, which errors name.
+            column: The column.
 
         Returns:
             The numbers, with NaN for missing ones.
@@ -86,12 +87,11 @@ class ColumnEncoder:
         Raises:
             DataError: If a cell is not of this kind; the message names the row.
         """
-        column = table.column(self.name)
         if column.kind == "text":
             numbers = np.asarray([*self._parse(column.categories), np.nan])[column.values]
             wrong = np.isnan(numbers) & ~column.missing
         else:
-            numbers = column.values.astype(np.float64)
+            numbers = column.values.astype(np.float64, copy=False)
             wrong = np.isinf(numbers) if column.kind in _ACCEPTED[self.kind] else ~column.missing
         if self.kind == "boolean":
             wrong |= ~np.isin(numbers, (0, 1)) & ~np.isnan(numbers)

@@ -59,10 +59,10 @@ def _fit_column(table: Table, name: str) -> ColumnEncoder | LeftOut:
     if (column.values == column.values[0]).all():
         return LeftOut(name, "constant")
     if column.kind != "text":
-        return _fill(ColumnEncoder(name, column.kind, missing=missing), table)
+        return _fill(ColumnEncoder(name, column.kind, missing=missing), table, column)
     texts = _texts(column)
     if BOOLEANS.keys() >= {text.casefold() for text in texts}:
-        return _fill(ColumnEncoder(name, "boolean", missing=missing), table)
+        return _fill(ColumnEncoder(name, "boolean", missing=missing), table, column)
     try:
         date_format = find_date_format(texts)
     except AmbiguousDateError as error:
@@ -72,16 +72,18 @@ def _fit_column(table: Table, name: str) -> ColumnEncoder | LeftOut:
             "write its dates as year-month-day"
         ) from None
     if date_format is not None:
-        return _fill(ColumnEncoder(name, "date", missing=missing, date_format=date_format), table)
+        return _fill(ColumnEncoder(name, "date", missing=missing, date_format=date_format), table, column)
     if _are_names(column):
         return LeftOut(name, f"{len(texts)} different texts in {len(table)} rows")
     return ColumnEncoder(name, "text", missing=missing, categories=tuple(sorted(texts)))
 
 
-def _fill(encoder: ColumnEncoder, table: Table) -> ColumnEncoder:
+def _fill(encoder: ColumnEncoder, table: Table, column: Column) -> ColumnEncoder:
     """Add the median."""
-    numbers = encoder.numbers(table)
-    return replace(encoder, fill=float(np.median(numbers[~np.isnan(numbers)])))
+    numbers = encoder.numbers(table, column)
+    if encoder.missing:
+        numbers = numbers[~np.isnan(numbers)]
+    return replace(encoder, fill=float(np.median(numbers, overwrite_input=True)))
 
 
 def _texts(column: Column) -> list[str]:

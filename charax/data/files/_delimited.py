@@ -48,17 +48,20 @@ def _read_frame(path: Path, layout: Layout, request: TableRequest) -> pd.DataFra
         "dtype": {i: str for i, name in enumerate(layout.names) if name in {*labels, *request.texts}},
         "na_values": {i: [""] if name in labels else list(MISSING) for i, name in enumerate(layout.names)},
         "keep_default_na": False,
-        "skipinitialspace": True,
+        "skipinitialspace": layout.spaced,
         "encoding": "utf-8",
         "compression": "gzip" if is_compressed(path) else None,
-        "low_memory": False,  # one type per column; as fast, and in as much memory
         **_EXACT,
     }
     try:
         with translate_errors(path), warnings.catch_warnings():
             # A first row with too many cells is only a warning to pandas.
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            frame = pd.read_csv(path, **options)
+            warnings.simplefilter("error", pd.errors.DtypeWarning)
+            try:
+                frame = pd.read_csv(path, **options)
+            except pd.errors.DtypeWarning:  # parts of the file have different types, such as numbers and texts
+                frame = pd.read_csv(path, **options, low_memory=False)
     except (pd.errors.ParserError, pd.errors.ParserWarning, pd.errors.EmptyDataError) as error:
         check_widths(path, layout.separator, width)
         raise DataError(f"{path} cannot be read as a table: {error}") from None

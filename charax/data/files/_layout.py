@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from charax.data._errors import DataError
+from charax.data.files._lines import unlimited_cells
 from charax.data.files._numbers import is_number, uses_decimal_comma
 
 Separator = Literal[",", ";", "tab", "|"]
@@ -21,6 +22,8 @@ class Layout(NamedTuple):
     names: list[str]
     """The name of each column; empty for those without one."""
     decimal: str
+    spaced: bool
+    """Whether separators are followed by spaces, which are not part of the cells."""
 
 
 def find_layout(
@@ -42,13 +45,14 @@ def find_layout(
         raise DataError(f"{path}, row 1: there are numbers instead of column names: add a first line of column names")
     cells = (cell.strip() for row in rows for cell in row)
     comma = uses_decimal_comma(cells, separated_by_commas=chosen == ",")
-    return Layout(chosen, names, "," if comma else ".")
+    return Layout(chosen, names, "," if comma else ".", spaced=any(f"{chosen} " in line for line in lines))
 
 
 def _split(lines: Sequence[str], separator: str) -> list[list[str]]:
     """The cells of the lines; none if they cannot be split like this."""
     try:
-        rows = list(csv.reader(lines, delimiter=separator, skipinitialspace=True))
+        with unlimited_cells():
+            rows = list(csv.reader(lines, delimiter=separator, skipinitialspace=True))
     except csv.Error:
         return []
     return [row for row in rows if len(row) > 1 or any(cell.strip() for cell in row)]

@@ -10,7 +10,7 @@ from typing import IO, NamedTuple
 
 from charax.data._errors import DataError
 
-_SAMPLE = 1 << 16
+_SAMPLE = 1 << 15
 _CHUNK = 1 << 20
 
 
@@ -52,6 +52,16 @@ def translate_errors(path: Path) -> Iterator[None]:
         raise DataError(f"{path} cannot be read: {error}") from None
 
 
+@contextmanager
+def unlimited_cells() -> Iterator[None]:
+    """Let the `csv` module read cells of any length, as pandas does."""
+    limit = csv.field_size_limit(2**31 - 1)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(limit)
+
+
 def is_compressed(path: Path) -> bool:
     """Whether a file is compressed by gzip, by its name."""
     return path.suffix.lower() == ".gz"
@@ -72,10 +82,9 @@ def count_characters(path: Path, separator: str) -> Counts:
 
 def scan_records(path: Path, separator: str) -> Iterator[tuple[int, int]]:
     """Iterate over the line and the number of cells of each record, the header first. Blank lines are skipped."""
-    limit = csv.field_size_limit(2**31 - 1)
     before = 0
     try:
-        with open_text(path) as file:
+        with unlimited_cells(), open_text(path) as file:
             reader = csv.reader(file, delimiter=separator, skipinitialspace=True, strict=True)
             for row in reader:
                 if len(row) > 1 or (row and row[0].strip()):
@@ -83,8 +92,6 @@ def scan_records(path: Path, separator: str) -> Iterator[tuple[int, int]]:
                 before = reader.line_num
     except csv.Error as error:
         raise DataError(f"{path}, row {before + 1}: cannot be read: {error}") from None
-    finally:
-        csv.field_size_limit(limit)
 
 
 def locate_records(path: Path, separator: str, records: int) -> list[int] | range:

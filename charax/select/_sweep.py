@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from charax.models import parse_method
 from charax.select._criteria import Criterion, aic, bic, pick
 from charax.tasks import ClassificationConfig
-from charax.train import AbstractProgress, Run, Silent, count_samples, mean_and_sd, train_seeds
+from charax.train import AbstractProgress, Run, Silent, mean_and_sd, train_seeds
 from charax.train._checkpoints import write_json
 
 _TRAIN_LOSS = "train-loss.json"
@@ -159,6 +159,6 @@ def _train_loss(run: Run) -> dict[str, float]:
     path = run.folder / _TRAIN_LOSS
     if path.exists():
         return json.loads(path.read_text())
-    found = {"loss": run.evaluate("train")["loss"], "samples": count_samples(run.splits.train)}
+    found = {"loss": run.evaluate("train")["loss"], "samples": run.trained.task.spec.train_samples}  # pyright: ignore[reportAttributeAccessIssue]
     write_json(path, found)
     return found

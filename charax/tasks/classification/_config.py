@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from charax import data, models
+from charax import data, models, train
 from charax.data import Separator
 from charax.models import JacobianForm, Method, Preset
 from charax.tasks import classification
@@ -20,6 +20,9 @@ from charax.train import (
 
 if TYPE_CHECKING:
     from charax.tasks.classification._task import ClassificationSpec, ClassificationTask
+
+_STEPS_PER_EPOCH = 10
+"""The rows of a small table are repeated within an epoch: 20 epochs of a single step each would be no training."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,17 @@ class ClassificationConfig(AbstractConfig):
             max_samples=self.max_samples,
         )
         spec = classification.ClassificationSpec.from_dataset(loaded)
-        return TaskData(Splits(loaded.train, loaded.validation, loaded.test), spec, loaded.notes)
+        samples, notes, split = len(loaded.train.targets), loaded.notes, loaded.train
+        batch_size = min(self.loop.batch_size, samples)
+        if len(spec.input_shape) == 1 and samples // batch_size < _STEPS_PER_EPOCH:
+            rows = train.repeat_rows(samples, _STEPS_PER_EPOCH * batch_size)
+            split = data.Split(split.inputs[rows], split.targets[rows])
+            notes = (
+                *notes,
+                f"{samples} training samples: an epoch repeats them {len(rows) // samples} times, for "
+                f"{len(rows) // batch_size} steps of {batch_size}",
+            )
+        return TaskData(Splits(split, loaded.validation, loaded.test), spec, notes)
 
     def build_task(self, spec: "ClassificationSpec") -> "ClassificationTask":
         design = self.design(spec.input_shape)

@@ -41,6 +41,9 @@ class ClassificationSpec:
     encoder: TableEncoder | None = None
     """How the columns of a table are encoded as features."""
 
+    train_samples: int = 0
+    """Number of different samples in the train split."""
+
     @classmethod
     def from_dataset(cls, dataset: Dataset) -> "ClassificationSpec":
         """Describe a data set.
@@ -51,7 +54,14 @@ class ClassificationSpec:
         Returns:
             Its description.
         """
-        return cls(dataset.input_shape, dataset.classes, dataset.standardizer, dataset.augmentation, dataset.encoder)
+        return cls(
+            dataset.input_shape,
+            dataset.classes,
+            dataset.standardizer,
+            dataset.augmentation,
+            dataset.encoder,
+            len(dataset.train.targets),
+        )
 
 
 class ClassificationTask(AbstractTask):

@@ -1,6 +1,7 @@
-"""Real processes, really killed."""
+"""However a run is stopped, resuming it ends with the metrics of one that nothing interrupted."""
 
-import json
+import os
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -8,66 +9,130 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from charax import train
 from charax.cli import main
-from charax.train._checkpoints import cut_lines
+from charax.train import Silent, resume
+from charax.train._checkpoints import Checkpoints, truncate_lines
 
 
-def lines(folder) -> int:
-    path = folder / "metrics.jsonl"
-    return len(path.read_text().splitlines()) if path.exists() else 0
+class Killed(BaseException):
+    """What nobody catches."""
 
 
-def wait_until(process, condition, seconds=100):
-    end = time.monotonic() + seconds
-    while not condition():
+@pytest.fixture
+def killed(monkeypatch, line_task, command, tmp_path):
+    """The folder of a run that was killed at some point."""
+
+    def run(patch) -> Path:
+        folder = tmp_path / "killed"
+        with monkeypatch.context() as patched:
+            patch(patched)
+            with pytest.raises(Killed):
+                main(command(folder))
+        return folder
+
+    return run
+
+
+def kill(*_, **__):
+    raise Killed
+
+
+def kill_before_the_first_step(patched):
+    patched.setattr("charax.train._loop.initial_state", kill)
+
+
+def kill_before_the_second_checkpoint(patched):
+    save = Checkpoints.save
+    patched.setattr(
+        Checkpoints, "save", lambda self, number, *args: kill() if number > 3 else save(self, number, *args)
+    )
+
+
+def kill_between_the_metrics_of_an_epoch_and_its_checkpoint(patched):
+    save = Checkpoints.save
+    patched.setattr(Checkpoints, "save", lambda self, n, *args: kill() if n == 10 else save(self, n, *args))
+
+
+def kill_before_the_model_is_written(patched):
+    patched.setattr("charax.train._run.save_model", kill)
+
+
+def kill_before_the_test_metrics_are_written(patched):
+    patched.setattr("charax.train._run.write_atomically", kill)
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        kill_before_the_first_step,
+        kill_before_the_second_checkpoint,
+        kill_between_the_metrics_of_an_epoch_and_its_checkpoint,
+        kill_before_the_model_is_written,
+        kill_before_the_test_metrics_are_written,
+    ],
+)
+def test_a_run_killed_anywhere_ends_with_the_same_metrics(killed, patch, trained, metrics_of):
+    folder = killed(patch)
+    with pytest.raises(ValueError, match="is not finished; resume it: charax resume"):
+        train.load_run(folder)
+    resume(folder)
+    assert metrics_of(folder) == metrics_of(trained)
+    assert (folder / "model.safetensors").read_bytes() == (trained / "model.safetensors").read_bytes()
+
+
+def test_a_process_that_is_really_killed_is_resumed(start, command, ask, trained, metrics_of, tmp_path):
+    folder, began = tmp_path / "killed", time.monotonic()
+    process, metrics = start(*command(folder)), folder / "metrics.jsonl"
+    while not (metrics.exists() and metrics.read_text()):  # while the first checkpoint is written, or soon after
         assert process.poll() is None, process.communicate()[1]
-        assert time.monotonic() < end
+        assert time.monotonic() - began < 100
         time.sleep(0.002)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    answer = ask("resume", folder)
+    assert metrics_of(folder) == metrics_of(trained)
+    assert (folder / "model.safetensors").read_bytes() == (trained / "model.safetensors").read_bytes()
+    assert answer.keys() == {"run", "loss", "validation_loss", "nfe", "parameters", "seconds"}
 
 
-def test_a_run_killed_at_several_points_ends_with_the_same_metrics(charax, command, run, metrics_of, tmp_path):
-    folder = tmp_path / "killed"
-    points = [
-        lambda: (folder / "config.json").exists(),  # before there is any checkpoint
-        lambda: lines(folder) >= 1,  # while the first one is written, or soon after
-        lambda: lines(folder) >= 3,
-    ]
-    arguments = command(folder)
-    for point in points:
-        process = charax(*arguments)
-        wait_until(process, point)
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        arguments = ["resume", folder, "--json"]
-    process = charax(*arguments)
-    output, errors = process.communicate()
-    assert process.returncode == 0, errors
-    assert metrics_of(folder) == metrics_of(run)
-    assert (folder / "model.safetensors").read_bytes() == (run / "model.safetensors").read_bytes()
-    assert json.loads(output).keys() == {"run", "accuracy", "validation_accuracy", "nfe", "parameters", "seconds"}
+class Signalling(Silent):
+    """Sends this process a signal after the second epoch."""
+
+    def __init__(self, number: int):
+        self.number = number
+
+    def epoch(self, row):
+        if row["epoch"] == 2:
+            os.kill(os.getpid(), self.number)
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_polite_signal_saves_and_says_how_to_go_on(charax, command, tmp_path, number, status):
-    folder = tmp_path / "stopped"
-    process = charax(*command(folder), "--epochs", 4000, "--checkpoint-steps", 100_000)
-    wait_until(process, lambda: lines(folder) >= 1)
-    process.send_signal(number)
-    output, errors = process.communicate()
-    assert process.returncode == status, errors
-    assert output == ""
-    assert f"charax resume {folder}" in errors.replace("\n", "")
-    assert list((folder / "checkpoints").iterdir())
+def test_a_signal_saves_the_run_and_says_how_to_resume_it(
+    monkeypatch, command, refuse, tmp_path, number, status, trained, metrics_of
+):
+    monkeypatch.setattr(train, "make_progress", lambda: Signalling(number))
+    before, folder = signal.getsignal(number), tmp_path / "stopped"
+    reason = refuse(*command(folder), "--checkpoint-steps", 100_000, status=status)
+    assert f"charax resume {folder}" in reason
+    assert signal.getsignal(number) is before
+    assert (folder / "checkpoints" / "10").is_dir()
+    resume(folder)
+    assert metrics_of(folder) == metrics_of(trained)
 
 
-def test_a_run_whose_data_changed_is_not_gone_on_with(command, tmp_path, capsys):
-    folder, data = tmp_path / "changed", tmp_path / "blobs.npz"
-    arguments = command(folder)
-    data.write_bytes(Path(arguments[arguments.index("--data") + 1]).read_bytes())
-    arguments[arguments.index("--data") + 1] = str(data)
-    assert main(arguments) == 0
-    cut_lines(folder / "metrics.jsonl", 1)  # as if it had been interrupted
-    with np.load(data) as arrays:
-        np.savez(data, x=arrays["x"] + 1, y=arrays["y"])
-    assert main(["resume", str(folder)]) == 2
-    assert "changed since the run began" in capsys.readouterr().err
+def test_a_finished_run_is_not_trained_again(ask, trained, metrics_of):
+    before = metrics_of(trained)
+    assert ask("resume", trained)["loss"] == before[-1]["test_loss"]
+    assert metrics_of(trained) == before
+
+
+def test_a_run_whose_data_have_changed_is_not_resumed(refuse, command, tmp_path):
+    x = np.random.default_rng(0).normal(size=(30, 2))
+    np.savez(tmp_path / "points.npz", x=x, y=x.sum(axis=1))
+    assert main([*command(tmp_path / "run"), "--data", str(tmp_path / "points.npz")]) == 0
+    truncate_lines(tmp_path / "run" / "metrics.jsonl", 1)  # as if it had been interrupted
+    shutil.rmtree(tmp_path / "run" / "checkpoints")
+    np.savez(tmp_path / "points.npz", x=x + 1, y=x.sum(axis=1))
+    assert "have changed since the run started" in refuse("resume", tmp_path / "run")

@@ -1,17 +1,25 @@
-"""Settings of the process."""
+"""Settings of the process and of the compiler."""
 
 import jax
 import jax.numpy as jnp
 import jaxlib.version
 import pytest
 
-from charax.train import _process as process
-from charax.train import small_products
+from charax.train import small_products, use_compilation_cache
+from charax.train._process import keep_freed_memory
 
 
-def test_what_the_user_set_for_malloc_is_left_alone(monkeypatch):
-    monkeypatch.setenv("MALLOC_MMAP_MAX_", "2")
-    assert not process._keep_freed_memory()
+@pytest.mark.parametrize("variable", ["GLIBC_TUNABLES", "MALLOC_MMAP_MAX_", "MALLOC_TRIM_THRESHOLD_"])
+def test_what_the_user_set_for_malloc_is_left_alone(monkeypatch, variable):
+    monkeypatch.setenv(variable, "2")
+    assert not keep_freed_memory()
+
+
+def test_compiled_programs_are_kept_where_the_user_wants_them(tmp_path):
+    assert use_compilation_cache({"XDG_CACHE_HOME": str(tmp_path)}) == tmp_path / "charax" / "jax"
+    variables = {"JAX_COMPILATION_CACHE_DIR": str(tmp_path / "mine")}
+    assert use_compilation_cache(variables) == tmp_path / "mine"
+    assert variables["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] == "0.2"
 
 
 @pytest.mark.skipif(not jaxlib.version.__version__.startswith("0.10."), reason="others do not choose YNNPACK")

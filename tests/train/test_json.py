@@ -1,0 +1,170 @@
+"""`config.json` and `model.json`: there and back, and one sentence for whatever is wrong in them."""
+
+import dataclasses
+import json
+import math
+import shutil
+from typing import Any, get_type_hints
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import charax  # noqa: F401, registers the tasks
+from charax.train import TASKS, from_json, load_config, load_model, save_config, to_json
+from tests.train.line_task import LineConfig
+from tests.train.strategies import build, values_of
+
+CONFIGS = {**TASKS, "line": LineConfig}
+SPECS = {name: get_type_hints(config.task_type())["spec"] for name, config in CONFIGS.items()}
+STORED = {f"{name} config": cls for name, cls in CONFIGS.items()} | {f"{name} spec": cls for name, cls in SPECS.items()}
+many = settings(max_examples=20)
+
+
+@many
+@given(data=st.data())
+@pytest.mark.parametrize("name", STORED)
+def test_there_and_back_is_an_equal_object(name, data):
+    cls = STORED[name]
+    value = build(cls, data.draw(values_of(cls)))
+    again = from_json(cls, json.loads(json.dumps(to_json(value))))
+    assert again == value
+    assert repr(again) == repr(value)  # 1 == 1.0 == True, but they are not the same setting
+
+
+@given(data=st.data())
+@pytest.mark.parametrize("name", TASKS)
+def test_a_file_gives_the_config_that_was_written(name, data, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    config = build(CONFIGS[name], data.draw(values_of(CONFIGS[name])))
+    save_config(folder, config)
+    assert load_config(folder) == config
+
+
+def leaves_of(stored: Any, path: tuple = ()) -> list[tuple]:
+    """The paths to everything in a JSON value, itself included."""
+    pairs = stored.items() if isinstance(stored, dict) else enumerate(stored) if isinstance(stored, list) else ()
+    return [path, *(leaf for key, value in pairs for leaf in leaves_of(value, (*path, key)))]
+
+
+def replaced(stored: Any, path: tuple, value: Any) -> Any:
+    if not path:
+        return value
+    key, *rest = path
+    if isinstance(stored, dict):
+        return {name: replaced(part, tuple(rest), value) if name == key else part for name, part in stored.items()}
+    return [replaced(part, tuple(rest), value) if i == key else part for i, part in enumerate(stored)]
+
+
+ODD = [None, True, -1, 0, 10**400, 0.5, -math.inf, math.nan, "", "odd", [], [[]], {}, {"odd": 1}]
+
+
+@many
+@given(data=st.data())
+@pytest.mark.parametrize("name", STORED)
+def test_an_odd_value_anywhere_is_valid_or_one_sentence_that_names_the_file(name, data):
+    stored = to_json(build(STORED[name], data.draw(values_of(STORED[name]))))
+    path = data.draw(st.sampled_from(leaves_of(stored)))
+    odd = replaced(stored, path, data.draw(st.sampled_from(ODD)))
+    again, reason = None, ""
+    try:
+        again = from_json(STORED[name], odd, "the file")
+    except ValueError as error:
+        reason = str(error)
+    assert reason.startswith("the file") if again is None else from_json(STORED[name], to_json(again)) == again
+    assert "\n" not in reason
+
+
+@many
+@given(data=st.data())
+@pytest.mark.parametrize("name", STORED)
+def test_a_missing_and_an_unknown_name_are_named(name, data):
+    stored = to_json(build(STORED[name], data.draw(values_of(STORED[name]))))
+    paths = [path for path in leaves_of(stored) if path and isinstance(path[-1], str)]
+    *above, missing = data.draw(st.sampled_from(paths))
+    parent = stored
+    for key in above:
+        parent = parent[key]
+    lacking = replaced(stored, tuple(above), {key: value for key, value in parent.items() if key != missing})
+    with pytest.raises(ValueError, match=f"^the file lacks the setting {missing}$"):
+        from_json(STORED[name], lacking, "the file")
+    with pytest.raises(ValueError, match=r"^the file: this version does not know the setting colour$"):
+        from_json(STORED[name], replaced(stored, tuple(above), {**parent, "colour": "red"}), "the file")
+
+
+def test_a_wrong_type_is_named_with_its_place():
+    stored = to_json(LineConfig())
+    for path, value, words in (
+        (("loop", "epochs"), "many", "loop.epochs must be of type int; found 'many'"),
+        (("loop", "epochs"), True, "loop.epochs must be of type int; found True"),
+        (("method",), "cubic", "method must be one of affine, linear; found 'cubic'"),
+        (("slopes",), 2.0, "slopes must be a list; found 2.0"),
+        (("slopes",), [1.0, "steep"], r"slopes\[1\] must be of type float; found 'steep'"),
+        (("optimizer", "clip"), math.inf, "optimizer.clip must be finite; found inf"),
+        (("solver",), 3, "solver must be an object with named values; found 3"),
+        (("loop", "epochs"), 0, "epochs must be a number of at least 1, got 0"),
+    ):
+        with pytest.raises(ValueError, match=rf"^config\.json: {words}$"):
+            from_json(LineConfig, replaced(stored, path, value))
+
+
+def test_a_pair_has_two_entries():
+    @dataclasses.dataclass(frozen=True)
+    class Ends:
+        both: tuple[float, float]
+
+    assert from_json(Ends, {"both": [1, 2.5]}) == Ends((1.0, 2.5))
+    with pytest.raises(ValueError, match="both must have 2 entries; found 3"):
+        from_json(Ends, {"both": [1, 2, 3]})
+
+
+def test_what_is_not_plain_data_is_not_stored():
+    with pytest.raises(TypeError, match="complex is not plain data"):
+        to_json((1.0, 1j))
+
+
+FILES = {
+    "config.json": {
+        b"": "cannot be read as JSON",
+        b"\xff\xfe\x00": "cannot be read as JSON",
+        b"[" * 100_000: "cannot be read as JSON",
+        b"[1, 2]": "must hold a JSON object; found list",
+        b"{}": "is of the task None, which is not registered",
+        b'{"task": ["line"]}': "is of the task ['line'], which is not registered",
+        b'{"task": "line"}': "the content must be an object with named values; found None",
+        b'{"task": "line", "config": {}}': "lacks the setting data, loop, method",
+    },
+    "model.json": {
+        b"": "cannot be read as JSON",
+        b"null": "must hold a JSON object; found NoneType",
+        b"{}": "the content must be an object with named values; found None",
+        b'{"spec": {"inputs": "two"}}': "inputs must be of type int; found 'two'",
+        b'{"spec": {"inputs": 2}}': "model.safetensors is damaged",
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        pytest.param(name, content, words, id=f"{name} {content[:24]!r}")
+        for name, contents in FILES.items()
+        for content, words in contents.items()
+    ],
+)
+def test_a_file_that_cannot_be_used_is_one_sentence_and_status_2(refuse, trained, tmp_path, name, content, words):
+    copy = shutil.copytree(trained, tmp_path / "copy")
+    (copy / name).write_bytes(content)
+    reason = refuse("evaluate", copy)
+    assert words in reason
+    assert str(copy) in reason
+
+
+@pytest.mark.parametrize("inputs", [-1, 0, 3, 2**40, 2**63], ids=str)
+def test_a_description_that_does_not_fit_the_weights_is_one_sentence(line_task, trained, tmp_path, inputs):
+    copy = shutil.copytree(trained, tmp_path / "copy")
+    stored = json.loads((copy / "model.json").read_text())
+    (copy / "model.json").write_text(json.dumps({**stored, "spec": {"inputs": inputs}}))
+    with pytest.raises(ValueError, match=r"copy/model\.(json|safetensors)") as error:
+        load_model(copy)
+    assert "\n" not in str(error.value)

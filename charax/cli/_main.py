@@ -36,9 +36,9 @@ def main(arguments: Sequence[str], *, prepare: Callable[[], None] | None = None)
         parse_and_run(arguments, prepare)
     except ModuleNotFoundError as error:
         return _fail(f"{error}; this needs more packages: pip install 'charax[all]'", 1)
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, OverflowError) as error:
         return _fail(error, 2)
-    except RuntimeError as error:
+    except (RuntimeError, MemoryError) as error:
         return _fail(error, 1)
     except KeyboardInterrupt as stop:
         # A run that a signal stopped says which, and how to resume it.

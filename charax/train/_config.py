@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 Schedule = Literal["cosine", "paper", "warmup", "constant"]
 _LARGEST_SEED = 2**63 - 1
+_LARGEST_COUNT = 2**31 - 1
 _LARGEST = sys.float_info.max
 """Compared with, and not converted to, because Python's integers have no end."""
 
@@ -155,8 +156,9 @@ class LoopConfig:
 
     def __post_init__(self):
         check_range(self, least={"epochs": 1, "batch_size": 1, "patience": 1, "checkpoint_steps": 1, "seed": 0})
-        if self.seed > _LARGEST_SEED:
-            raise ValueError(f"seed must be at most {_LARGEST_SEED}, got {self.seed}")
+        for name, largest in (("seed", _LARGEST_SEED), ("epochs", _LARGEST_COUNT), ("batch_size", _LARGEST_COUNT)):
+            if getattr(self, name) > largest:
+                raise ValueError(f"{name} must be at most {largest}, got {getattr(self, name)}")
 
 
 class Splits(NamedTuple):

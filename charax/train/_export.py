@@ -139,7 +139,10 @@ def load_model(folder: Path | str) -> TrainedModel:
     spec_type = get_type_hints(config.task_type())["spec"]
     task = config.build_task(from_json(spec_type, stored.get("spec"), path))
     if _digest(weights) != stored.get("weights_blake2b"):
-        raise ValueError(f"{weights} is damaged: its digest is not the one in {path.name}; copy or train it again")
+        raise ValueError(
+            f"{weights} is damaged, or of another run: its digest is not the one in {path.name}; copy it again, or "
+            "train a new run"
+        )
     try:
         arrays = load_file(weights)
     except (SafetensorError, OSError) as error:

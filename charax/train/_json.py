@@ -6,6 +6,7 @@ import types
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
+_LARGEST = 2**63 - 1
 
 
 def to_json(value: Any) -> Any:
@@ -98,7 +99,9 @@ def _decode(hint: Any, value: Any, name: str, source: object) -> Any:
         if len(hints) != len(value):
             raise ValueError(f"{where} must have {len(hints)} entries; found {len(value)}")
         return tuple(_decode(each, part, f"{name}[{i}]", source) for i, (each, part) in enumerate(zip(hints, value)))  # noqa: B905
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+    if type(value) is int and abs(value) > _LARGEST:
+        raise ValueError(f"{where} must be below 2**63; found {value}")
+    if hint is float and type(value) is int:
         return float(value)
     if hint not in (float, int, bool, str) or type(value) is not hint:
         raise ValueError(f"{where} must be of type {getattr(hint, '__name__', hint)}; found {value!r}")
@@ -119,4 +122,7 @@ def _decode_fields(cls: Any, value: Any, name: str, source: object) -> Any:
         raise ValueError(f"{source} lacks the setting {', '.join(sorted(missing))}")
     parts = {each: _decode(hints[each], value[each], f"{name}.{each}" if name else each, source) for each in fields}
     build: Any = cls
-    return build(**parts)
+    try:
+        return build(**parts)
+    except ValueError as error:  # a value out of range
+        raise ValueError(f"{source}: {error}") from None

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import jax
 import numpy as np
 
@@ -136,7 +137,7 @@ def train(config: AbstractConfig, folder: Path | str, *, progress: AbstractProgr
         raise ValueError(f"{folder} exists and is not empty: give another name, or resume it: charax resume {folder}")
     config = config.resolve_paths()
     data = config.load_data()  # before anything is written: this is where bad settings and data show
-    config.build_task(data.spec)
+    eqx.filter_eval_shape(config.build_task(data.spec).build, jax.random.key(0))
     folder.mkdir(parents=True, exist_ok=True)
     save_config(folder, config, data_digest=_digest(data.splits))
     return _finish(folder, config, data, progress)

@@ -95,6 +95,7 @@ from .tasks import ClassificationConfig as ClassificationConfig
 from .tasks import DensityConfig as DensityConfig
 from .tasks import ForecastConfig as ForecastConfig
 from .tasks import PDEConfig as PDEConfig
+from .tasks import RegressionConfig as RegressionConfig
 from .train import AbstractConfig as AbstractConfig
 from .train import AbstractTask as AbstractTask
 from .train import FitResult as FitResult

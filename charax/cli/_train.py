@@ -18,6 +18,7 @@ _SHOWN = 8
 """Rows of predictions that are printed; the file has all of them."""
 _HELP = {
     "classify": "Train a classifier on embedded, downloaded or own data.",
+    "regress": "Train a regressor, with prediction intervals, on a table or arrays of numbers.",
     "density": "Train a continuous normalizing flow on points, tables or images.",
     "pde": "Learn a PDE from samples of its solution: a built-in problem, or your own file.",
     "forecast": "Learn to forecast time series: the paper's, or your own file of series, times and values.",

@@ -4,9 +4,10 @@ from charax.tasks.classification._config import ClassificationConfig
 from charax.tasks.density._config import DensityConfig
 from charax.tasks.forecast._config import ForecastConfig
 from charax.tasks.pde._config import PDEConfig
+from charax.tasks.regression._config import RegressionConfig
 from charax.train import register_task
 
-for _config in (ClassificationConfig, DensityConfig, PDEConfig, ForecastConfig):
+for _config in (ClassificationConfig, RegressionConfig, DensityConfig, PDEConfig, ForecastConfig):
     register_task(_config)
 
-__all__ = ["ClassificationConfig", "DensityConfig", "ForecastConfig", "PDEConfig"]
+__all__ = ["ClassificationConfig", "DensityConfig", "ForecastConfig", "PDEConfig", "RegressionConfig"]

@@ -1,0 +1,82 @@
+"""A regressor with an estimated noise."""
+
+from statistics import NormalDist
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from charax.models import Classifier
+from charax.solve import Solution, Solver
+
+_LOG_NOISE_UNIT = 10.0
+"""The unit in which the logarithm of the noise is a parameter. Weight decay pulls parameters towards zero, the noise of
+an uninformative model; in a large unit that matters little."""
+
+
+class GaussianPrediction(NamedTuple):
+    """A normal distribution per row and target, in standardized units."""
+
+    mean: Float[Array, "batch targets"]
+    """The expected values; NaN where the solve failed."""
+    log_noise: Float[Array, "targets"]
+    """The logarithm of the standard deviation of each target."""
+    solution: Solution
+    """The solution behind it, with its counts."""
+
+    def prediction_interval(
+        self, level: float = 0.95
+    ) -> tuple[Float[Array, "batch targets"], Float[Array, "batch targets"]]:
+        """Compute the interval that contains a target with a given probability.
+
+        Args:
+            level: The probability.
+
+        Returns:
+            The lower and the upper ends.
+        """
+        half = NormalDist().inv_cdf(0.5 + level / 2) * jnp.exp(self.log_noise)
+        return self.mean - half, self.mean + half
+
+
+class GaussianRegressor(eqx.Module):
+    """The mean of every target from the final state of a neural ODE, and one noise per target.
+
+    ```python
+    import jax
+    import jax.numpy as jnp
+    from charax.models import VectorArchitecture
+    from charax.tasks.regression import GaussianRegressor
+
+    network = VectorArchitecture("node", width=4).build((3,), 2, key=jax.random.key(0))
+    out = GaussianRegressor(network, targets=2)(jnp.ones((5, 3)))
+    assert out.mean.shape == (5, 2) and out.log_noise.shape == (2,)
+    ```
+    """
+
+    network: Classifier
+    scaled_log_noise: Float[Array, "targets"]
+
+    def __init__(self, network: Classifier, targets: int):
+        """Initialize with the noise of standardized targets, which is 1.
+
+        Args:
+            network: A neural ODE whose readout has one output per target.
+            targets: The number of targets.
+        """
+        self.network = network
+        self.scaled_log_noise = jnp.zeros(targets)
+
+    def __call__(self, inputs: Float[Array, "batch features"], *, solver: Solver | None = None) -> GaussianPrediction:
+        """Predict the targets of a batch.
+
+        Args:
+            inputs: Standardized features.
+            solver: How to integrate; `Solver()` by default.
+
+        Returns:
+            The distribution of the standardized targets.
+        """
+        mean, solution = self.network(inputs, solver=solver)
+        return GaussianPrediction(mean, _LOG_NOISE_UNIT * self.scaled_log_noise, solution)

@@ -1,4 +1,4 @@
-"""The estimators follow scikit-learn's rules, by scikit-learn's own account."""
+"""The estimators pass scikit-learn's own checks."""
 
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -7,7 +7,7 @@ from charax.estimators import CharacteristicRegressor, CNODEClassifier, CNODEReg
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("default")  # the checks provoke warnings, and look at those that matter
+@pytest.mark.filterwarnings("default")  # the checks cause warnings on purpose, and examine those that matter
 @parametrize_with_checks([CNODEClassifier(), CNODERegressor(), FlowDensity(), CharacteristicRegressor()])
-def test_estimator_keeps_to_the_rules(estimator, check):
+def test_estimator_passes_the_check(estimator, check):
     check(estimator)

@@ -152,6 +152,8 @@ def _load_images(name: str, seed: int, shrink: int) -> DensityData:
 
 def _load_labelled(name: str, path: Path, seed: int, options: TableOptions) -> DensityData:
     raw = read_labelled(path, options)
+    if isinstance(raw.samples.inputs, Table):
+        fit_numeric_encoder(raw.samples.inputs)  # an error in any split is an error here
     data = assemble(name, raw, split_raw(raw, seed=seed), fit_numeric_encoder)
     if len(data.input_shape) != 1:
         raise DataError(f"{path} has images: give rows of numbers, or leave out the classes")

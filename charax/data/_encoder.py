@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from charax.data._dates import ISO, parse_dates
-from charax.data.files._columns import refuse_cell
+from charax.data.files._columns import refuse_cells
 from charax.data.files._numbers import wrong_numbers
 from charax.data.files._table import Column, ColumnKind, Table
 
@@ -70,7 +70,7 @@ class ColumnEncoder:
             if self.fill is not None:
                 numbers[missing] = self.fill
             elif missing.any():
-                refuse_cell(table, self.name, int(np.argmax(missing)), "a finite number")
+                refuse_cells(table, self.name, missing, "a finite number")
             values = numbers[:, None]
         return np.column_stack([values, missing]) if self.missing else values
 
@@ -96,7 +96,7 @@ class ColumnEncoder:
         if self.kind == "boolean":
             wrong |= ~np.isin(numbers, (0, 1)) & ~np.isnan(numbers)
         if wrong.any():
-            refuse_cell(table, self.name, int(np.argmax(wrong)), _EXPECTED[self.kind])
+            refuse_cells(table, self.name, wrong, _EXPECTED[self.kind])
         return numbers
 
     def _one_hot(self, column: Column) -> Float64[np.ndarray, "rows categories"]:

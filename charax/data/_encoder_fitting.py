@@ -7,7 +7,7 @@ import numpy as np
 from charax.data._dates import AmbiguousDateError, find_date_format
 from charax.data._encoder import BOOLEANS, ColumnEncoder, LeftOut, TableEncoder
 from charax.data._errors import DataError
-from charax.data.files._columns import check_numbers
+from charax.data.files._columns import check_numbers, column_numbers
 from charax.data.files._numbers import is_number
 from charax.data.files._table import Column, Table
 
@@ -32,11 +32,10 @@ def fit_encoder(table: Table) -> TableEncoder:
 
 def fit_numeric_encoder(table: Table) -> TableEncoder:
     """Encode numbers as they are. Everything else is refused, and so are missing values: they have no density."""
-    for name in table.names:
-        column = table.column(name)
+    for name, column in table.columns.items():
         if column.kind == "boolean":
             raise DataError(f"{table.path}: column {name!r} has booleans, which have no density: remove it")
-        check_numbers(table, name, column)
+        column_numbers(table, (name,))
     return TableEncoder(tuple(ColumnEncoder(name, "number") for name in table.names), tuple(_unnamed(table)))
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Bool, Float64
 
 from charax.data._errors import DataError
 from charax.data.files._numbers import wrong_numbers
@@ -96,7 +96,7 @@ def column_numbers(table: Table, names: Sequence[str]) -> Float64[np.ndarray, "r
         out[:, j] = column.values
         wrong = ~np.isfinite(out[:, j])
         if wrong.any():
-            refuse_cell(table, name, int(np.argmax(wrong)), "a finite number")
+            refuse_cells(table, name, wrong, "a finite number")
     return out
 
 
@@ -111,12 +111,14 @@ def column_labels(table: Table, name: str) -> Column:
 def check_numbers(table: Table, name: str, column: Column) -> None:
     """Refuse a column of dates or texts, by the first cell because of which it is one."""
     if column.kind == "date":
-        refuse_cell(table, name, 0, "a finite number")
+        refuse_cells(table, name, ~column.missing, "a finite number")
     if column.kind == "text":
         wrong = np.asarray([*wrong_numbers(column.categories), True])[column.values]
-        refuse_cell(table, name, int(np.argmax(wrong)), "a finite number")
+        refuse_cells(table, name, wrong, "a finite number")
 
 
-def refuse_cell(table: Table, name: str, row: int, expected: str) -> NoReturn:
-    """Raise the error about a cell that is not what is expected."""
+def refuse_cells(table: Table, name: str, wrong: Bool[np.ndarray, "rows"], expected: str) -> NoReturn:
+    """Raise the error about cells that are not what is expected. It names the first of them in the file."""
+    rows = np.flatnonzero(wrong)
+    row = int(rows[np.argmin(table.records[rows])])
     raise DataError(f"{table.row(row)}: column {name!r} has {table.column(name).cell(row)}, not {expected}")

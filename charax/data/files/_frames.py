@@ -33,12 +33,11 @@ def make_table(
     """Make a table of a data frame whose columns are in the order of `names`."""
     locate = cache(locate)
     kept = [position for position, name in enumerate(names) if name and not name.startswith(_INDEX_PREFIXES)]
-    chosen = [names[position] for position in kept]
-    repeated = [name for i, name in enumerate(chosen) if name in chosen[:i]]
-    if repeated:
-        raise DataError(f"{path} has two columns named {repeated[0]!r}: rename one")
     columns: dict[str, Column] = {}
-    for position, name in zip(kept, chosen, strict=True):
+    for position in kept:
+        name = names[position]
+        if name in columns:
+            raise DataError(f"{path} has two columns named {name!r}: rename one")
         try:
             columns[name] = _column(frame.iloc[:, position], name, request, decimal)
         except AmbiguousNumberError as error:

@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import io
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -108,8 +109,8 @@ def check_widths(path: Path, separator: str, columns: int) -> None:
             raise DataError(f"{path}, row {line}: {cells} cells where there are {columns} columns")
 
 
-def _open_bytes(path: Path) -> IO[bytes]:
-    return gzip.open(path, "rb") if is_compressed(path) else path.open("rb")  # pyright: ignore[reportReturnType]
+def _open_bytes(path: Path) -> io.BufferedIOBase:
+    return gzip.open(path, "rb") if is_compressed(path) else path.open("rb")
 
 
 def _undecodable_line(path: Path) -> int | None:

@@ -43,13 +43,14 @@ def wrong_numbers(texts: Sequence[str]) -> list[bool]:
 def uses_decimal_comma(cells: Iterable[str], *, separated_by_commas: bool) -> bool:
     """Whether there are decimal commas and no decimal points.
 
-    Between commas that separate columns, a quoted "1,234" may have thousands, so that it does not count.
+    What may be a separator of thousands does not count if it is a point, or a comma between commas that separate cells.
     """
     commas = False
     for cell in cells:
-        if "." in cell and _plain(cell) is not None:
+        ambiguous = _AMBIGUOUS.fullmatch(cell) is not None
+        if "." in cell and (separated_by_commas or not ambiguous) and _plain(cell) is not None:
             return False
-        if "," in cell and not (separated_by_commas and _AMBIGUOUS.fullmatch(cell)):
+        if "," in cell and not (separated_by_commas and ambiguous):
             commas = commas or _with_comma(cell) is not None
     return commas
 

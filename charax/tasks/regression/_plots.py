@@ -1,5 +1,6 @@
 """Figures of a regressor: predictions against observations, and residuals."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -76,7 +77,8 @@ def plot_residuals(
     with save_figure(path, width=0.8 + 4.0 * len(names), height=3.0) as figure:
         for j, (axis, name) in enumerate(zip(figure.subplots(1, len(names), squeeze=False)[0], names, strict=True)):
             residuals = observed[:, j] - predicted[:, j]
-            axis.hist(residuals[np.isfinite(residuals)], bins=30, color=C_NODE)
+            bins = min(30, math.ceil(math.sqrt(len(residuals))))
+            axis.hist(residuals[np.isfinite(residuals)], bins=bins, color=C_NODE)
             axis.axvline(0, color="black", linewidth=0.8)
             axis.set_xlabel(f"residual of {name} (observed minus predicted)")
             axis.set_ylabel("test rows")

@@ -1,4 +1,4 @@
-"""Every mistake gives a sentence that names the argument and what to do."""
+"""Bad input raises an error that names the argument and the fix."""
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ U0 = jnp.ones((3, 2))
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("options", "message"),
     [
         ({"method": "rk45"}, "unknown method 'rk45'.*choose from euler"),
         ({"method": "dopri"}, "did you mean 'dopri"),
@@ -26,9 +26,9 @@ U0 = jnp.ones((3, 2))
         ({"adjoint": "magic"}, "choose from checkpoint, backsolve, direct"),
     ],
 )
-def test_settings(settings, message):
+def test_options(options, message):
     with pytest.raises(ValueError, match=message):
-        Solver(**settings)
+        Solver(**options)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_context_that_is_missing():
         Solver().solve(PlainField(lambda h: h, reads=("context",)), U0)
 
 
-def test_a_place_of_the_wrong_dimension():
+def test_a_position_of_the_wrong_dimension():
     field = CharacteristicField(
         NetworkVelocity(lambda u: u, 2, reads=("u",)), FunctionJacobian(lambda x, u: jnp.stack([u, u], 1), 2)
     )
@@ -77,7 +77,7 @@ def failure(function, solver, **arguments) -> str:
 
 
 class TestRunningOutOfSteps:
-    """The exception tells stiffness, tolerance, blow-up and a small limit apart."""
+    """The exception distinguishes stiffness, tolerance, divergence and a low limit."""
 
     @pytest.mark.parametrize("method", ["dopri5", "bosh3", "tsit5"])
     def test_stiffness(self, method):
@@ -114,7 +114,7 @@ class TestRunningOutOfSteps:
         assert "3 of 4 samples (the first is number 1)" in message
 
 
-def test_a_field_that_is_not_finite_ends_at_once_and_says_where():
+def test_a_field_that_is_not_finite_stops_the_solve_and_the_message_has_the_position():
     message = failure(lambda h: jnp.sqrt(0.5 - h[:, :1]) * h[:, 1:], Solver())
     assert "became too small at 50.0% of the interval" in message
 
@@ -143,4 +143,4 @@ def test_a_failed_backward_solve_is_an_error_and_not_a_wrong_gradient():
     field = PlainField(lambda u: -50 * u * (1 + u**2), reads=("u",))
     solver = Solver(adjoint="backsolve", max_steps=200)
     with pytest.raises(jax.errors.JaxRuntimeError, match="maximum number of solver steps"):
-        jax.block_until_ready(jax.grad(lambda u: solver.solve(field, u).u.sum())(jnp.full((1, 1), 3.0)))
+        jax.block_until_ready(jax.jit(jax.grad(lambda u: solver.solve(field, u).u.sum()))(jnp.array([[3.0]])))

@@ -1,12 +1,14 @@
 """The three adjoints against each other and against finite differences, for all eight methods."""
 
+from collections.abc import Sequence
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from charax.fields import NetworkVelocity
+from charax.fields import AbstractField, Condition, NetworkVelocity
 from charax.models import METHOD_NAMES, Identity, InputLayer, NeuralODE, PositionVelocity, ZeroAugment, parse_method
 from charax.models._methods import build_neural_ode
 from charax.nn import Apply, Chain, Conv, Flatten, Linear, mlp
@@ -28,18 +30,16 @@ def model_of(method: str, *, images: bool = False) -> NeuralODE:
         "il-node": (InputLayer(layer), LIFTED),
         "2nd-order": (PositionVelocity(InputLayer(layer)), 2 * LIFTED),
     }[parts.lift]
-    seen = 1 + channels + CONTEXT
+    inputs = 1 + channels + CONTEXT
     network = (
-        Chain(Conv(seen, 3, key=velocity_key), Apply("tanh"), Flatten(), Linear(3 * 9, K, key=velocity_key))
+        Chain(Conv(inputs, 3, key=velocity_key), Apply("tanh"), Flatten(), Linear(3 * 9, K, key=velocity_key))
         if images
-        else mlp([seen, 6, K], key=velocity_key)
+        else mlp([inputs, K], final="tanh", key=velocity_key)
     )
 
     def column(inputs, outputs, key):
         inputs = inputs if parts.characteristic else inputs + CONTEXT
-        if images:
-            return Chain(Conv(inputs, 4, key=key), Apply("tanh"), Conv(4, outputs, key=key))
-        return mlp([inputs, 6, outputs], key=key)
+        return Chain(Conv(inputs, outputs, key=key) if images else Linear(inputs, outputs, key=key), Apply("tanh"))
 
     return build_neural_ode(
         parts,
@@ -52,84 +52,109 @@ def model_of(method: str, *, images: bool = False) -> NeuralODE:
     )
 
 
-def problem(method: str, *, images: bool):
+TIGHT = {"rtol": 1e-10, "atol": 1e-10}
+SOLVERS = {
+    "checkpoint": {"method": "bosh3", **TIGHT},
+    "backsolve": {"method": "dopri8", **TIGHT},
+    "direct": {"method": "dopri8", **TIGHT, "max_steps": 16},
+}
+"""The fastest to compile: every stage is compiled for the first, and nested loops over `max_steps` for the last."""
+
+
+class Together(AbstractField):
+    """Independent fields as one, with their states side by side: one solve to compile for several methods."""
+
+    fields: tuple[AbstractField, ...]
+    channels: tuple[int, ...] = eqx.field(static=True)
+
+    @property
+    def characteristic_dim(self) -> int:
+        return 0
+
+    @property
+    def reads(self):
+        return frozenset().union(*(field.reads for field in self.fields))
+
+    def __call__(self, s, x, u, z):
+        split = lambda u: jnp.split(u, np.cumsum(self.channels)[:-1], axis=-1)
+        u0 = [None] * len(self.fields) if z.u0 is None else split(z.u0)
+        du = [f(s, None, u, Condition(u0, z.context))[1] for f, u, u0 in zip(self.fields, split(u), u0, strict=True)]
+        return None, jnp.concatenate(du, axis=-1)
+
+
+def problem(methods: Sequence[str], *, images: bool = False):
     """A scalar loss as a function of everything it can be differentiated by."""
-    parameters, static = eqx.partition(model_of(method, images=images), eqx.is_inexact_array)
+    models = {method: model_of(method, images=images) for method in methods}
+    parameters, static = eqx.partition(models, eqx.is_inexact_array)
     space = (3, 3) if images else ()
-    data_key, context_key = jax.random.split(jax.random.key(4))
+    random = np.random.default_rng(4)
     point = {
         "parameters": parameters,
-        "data": jax.random.normal(data_key, (3, *space, FEATURES)),
-        "context": jax.random.normal(context_key, (3, CONTEXT)),
+        "data": jnp.array(random.normal(size=(3, *space, FEATURES))),
+        "context": jnp.array(random.normal(size=(3, CONTEXT))),
         "s0": jnp.array(0.1),
         "s1": jnp.array(1.2),
     }
 
-    def loss(point, adjoint, steps=None):
-        # Enough steps for the tolerance, no more: the direct adjoint pays for every one it might make.
-        solver = Solver("dopri8", rtol=1e-11, atol=1e-11, adjoint=adjoint, max_steps=64, steps=steps)
-        model = eqx.combine(point["parameters"], static)
-        u = model(point["data"], context=point["context"], s0=point["s0"], s1=point["s1"], solver=solver).u
+    def loss(point, solver: Solver):
+        models = eqx.combine(point["parameters"], static).values()
+        states = [model.lift(point["data"]) for model in models]
+        field = Together(tuple(model.field for model in models), tuple(state.shape[-1] for state in states))
+        u0 = jnp.concatenate(states, axis=-1)
+        u = solver.solve(field, u0, context=point["context"], s0=point["s0"], s1=point["s1"]).u
         return jnp.sum(jnp.sin(u) * jnp.arange(1, 1 + u.size).reshape(u.shape) / u.size)
 
-    return point, loss
+    def value_and_grad(**options):
+        return jax.jit(jax.value_and_grad(lambda point: loss(point, Solver(**options))))
+
+    return point, value_and_grad
 
 
 def directional_derivative(loss, point, name: str) -> tuple[float, dict]:
     """Fourth-order central differences along a random direction in one of the arguments."""
-    leaves, structure = jax.tree.flatten(point[name])
-    keys = jax.random.split(jax.random.key(5), len(leaves))
-    direction = jax.tree.unflatten(
-        structure, [jax.random.normal(key, leaf.shape) for key, leaf in zip(keys, leaves, strict=True)]
-    )
-    h = 1e-3
+    random, h = np.random.default_rng(5), 4e-3
+    direction = jax.tree.map(lambda leaf: random.normal(size=leaf.shape), point[name])
 
-    def moved(step: float):
-        return loss(point | {name: jax.tree.map(lambda leaf, d: leaf + step * h * d, point[name], direction)})
+    def shifted(step: float):
+        shift = lambda leaf, d: jnp.asarray(np.asarray(leaf) + step * h * d)
+        return float(loss(point | {name: jax.tree.map(shift, point[name], direction)}))
 
-    return (moved(-2) - 8 * moved(-1) + 8 * moved(1) - moved(2)) / (12 * h), direction
+    return (shifted(-2) - 8 * shifted(-1) + 8 * shifted(1) - shifted(2)) / (12 * h), direction
 
 
-QUICK = ("node", "c-node", "2nd-order+c-node")
-"""The methods that are always tested; all of them are with the slow tests, as vectors and as images."""
+def assert_same_gradient(ours, expected, *, atol: float):
+    for (path, a), b in zip(jax.tree.leaves_with_path(ours), jax.tree.leaves(expected), strict=True):
+        tolerance = atol * np.abs(b).max() + 1e-12
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=tolerance, err_msg=jax.tree_util.keystr(path))
 
 
 @pytest.mark.parametrize(
-    ("method", "images"),
+    ("methods", "images"),
     [
-        *(
-            pytest.param(method, False, id=f"{method}-vector", marks=() if method in QUICK else pytest.mark.slow)
-            for method in METHOD_NAMES
-        ),
-        *(pytest.param(method, True, id=f"{method}-image", marks=pytest.mark.slow) for method in METHOD_NAMES),
+        pytest.param(("node", "c-node", "2nd-order+c-node"), False, id="some"),
+        pytest.param(METHOD_NAMES, False, id="all", marks=pytest.mark.slow),
+        pytest.param(METHOD_NAMES, True, id="all-images", marks=pytest.mark.slow),
     ],
 )
-def test_adjoints_agree_with_each_other_and_with_finite_differences(method, images):
-    others = ("backsolve", "direct")
-    point, loss = problem(method, images=images)
-    gradients = {
-        adjoint: jax.jit(jax.grad(lambda point, adjoint=adjoint: loss(point, adjoint)))(point)
-        for adjoint in ("checkpoint", *others)
-    }
+def test_adjoints_agree_with_each_other_and_with_finite_differences(methods, images):
+    point, value_and_grad = problem(methods, images=images)
+    checkpoint, *others = (value_and_grad(**options, adjoint=adjoint) for adjoint, options in SOLVERS.items())
+    expected = jax.device_get(checkpoint(point)[1])
+    for other in others:
+        assert_same_gradient(other(point)[1], expected, atol=1e-6)
     for name in point:
-        reference = gradients["checkpoint"][name]
-        for adjoint in others:
-            for ours, theirs in zip(jax.tree.leaves(gradients[adjoint][name]), jax.tree.leaves(reference), strict=True):
-                np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6 * np.abs(theirs).max() + 1e-12)
-        difference, direction = directional_derivative(jax.jit(lambda point: loss(point, "checkpoint")), point, name)
-        product = jax.tree.map(lambda gradient, d: jnp.sum(gradient * d), reference, direction)
+        difference, direction = directional_derivative(lambda point: checkpoint(point)[0], point, name)
+        product = jax.tree.map(lambda gradient, d: np.sum(gradient * d), expected[name], direction)
         np.testing.assert_allclose(sum(jax.tree.leaves(product)), difference, rtol=1e-6, err_msg=name)
 
 
-def test_equal_steps_solved_back_have_the_gradient_of_equal_steps():
-    """With respect to everything, s0 and s1 and the context among them; both are exact but for the steps' error."""
-    point, loss = problem("c-node", images=False)
-    kept, solved_back = (
-        jax.jit(jax.grad(lambda point, adjoint=adjoint: loss(point, adjoint, 12)))(point)
-        for adjoint in ("checkpoint", "backsolve")
+def test_fixed_steps_with_the_continuous_adjoint_have_the_gradient_of_fixed_steps():
+    """With respect to everything, including s0, s1 and the context; both are exact up to the discretization error."""
+    point, value_and_grad = problem(["c-node"])
+    expected, ours = (
+        value_and_grad(method="dopri5", steps=32, adjoint=adjoint)(point)[1] for adjoint in ("checkpoint", "backsolve")
     )
-    for ours, theirs in zip(jax.tree.leaves(solved_back), jax.tree.leaves(kept), strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-7 * np.abs(theirs).max() + 1e-12)
+    assert_same_gradient(ours, jax.device_get(expected), atol=1e-7)
 
 
 @pytest.mark.slow
@@ -139,8 +164,8 @@ def test_gradient_of_a_trajectory_agrees_between_checkpoint_and_backsolve():
 
     def loss(data, adjoint):
         solver = Solver("tsit5", rtol=1e-9, atol=1e-9, adjoint=adjoint, max_steps=128)
-        path = model(data, context=context, at=at, solver=solver).trajectory
-        return jnp.sum(path**2 * jnp.array([1.0, 2.0, 3.0])[:, None, None])
+        trajectory = model(data, context=context, at=at, solver=solver).trajectory
+        return jnp.sum(trajectory**2 * jnp.array([1.0, 2.0, 3.0])[:, None, None])
 
     np.testing.assert_allclose(*(jax.grad(loss)(data, adjoint) for adjoint in ("checkpoint", "backsolve")), rtol=1e-5)
 
@@ -150,24 +175,29 @@ def test_direct_supports_forward_mode_and_second_derivatives():
     data, context = jnp.ones((1, 3, 3, FEATURES)), jnp.ones((1, CONTEXT))
     solver = Solver("euler", steps=2, adjoint="direct")
     end = lambda scale: jnp.sum(model(scale * data, context=context, solver=solver).u ** 2)
-    point = jnp.array(0.7)
-    forward, reverse = jax.jvp(end, (point,), (jnp.array(1.0),))[1], jax.grad(end)(point)
+
+    @jax.jit
+    def derivatives(point):
+        gradient, second = jax.jvp(jax.grad(end), (point,), (jnp.array(1.0),))
+        return jax.jvp(end, (point,), (jnp.array(1.0),))[1], gradient, second
+
+    point, h = jnp.array(0.7), 1e-5
+    forward, reverse, second = derivatives(point)
     np.testing.assert_allclose(forward, reverse, rtol=1e-10)
-    second = jax.jvp(jax.grad(end), (point,), (jnp.array(1.0),))[1]
-    h = 1e-5
-    np.testing.assert_allclose(second, (jax.grad(end)(point + h) - jax.grad(end)(point - h)) / (2 * h), rtol=1e-6)
+    difference = (derivatives(point + h)[1] - derivatives(point - h)[1]) / (2 * h)
+    np.testing.assert_allclose(second, difference, rtol=1e-6)
 
 
 def test_per_sample_gradient_is_the_joint_one():
     model = model_of("anode+c-node")
-    data, context = jax.random.normal(jax.random.key(0), (3, FEATURES)), jnp.ones((3, CONTEXT))
-    gradients = [
-        jax.grad(
-            lambda data, per_sample=per_sample: jnp.sum(
-                model(data, context=context, solver=Solver("tsit5", rtol=1e-10, atol=1e-10, per_sample=per_sample)).u
-                ** 2
-            )
-        )(data)
-        for per_sample in (False, True)
-    ]
-    np.testing.assert_allclose(gradients[0], gradients[1], rtol=1e-7)
+    data, context = jnp.array([[0.3, -1.0], [1.2, 0.1], [-0.7, 0.5]]), jnp.ones((3, CONTEXT))
+
+    @eqx.filter_jit
+    @jax.grad
+    def gradient(data, solver):
+        return jnp.sum(model(data, context=context, solver=solver).u ** 2)
+
+    joint, per_sample = (
+        gradient(data, Solver(**SOLVERS["checkpoint"], per_sample=per_sample)) for per_sample in (False, True)
+    )
+    np.testing.assert_allclose(joint, per_sample, rtol=1e-7)

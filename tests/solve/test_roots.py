@@ -13,15 +13,20 @@ def cubic(root, row, scale):
 
 def test_roots_and_their_gradients_are_those_of_the_closed_form():
     rows = jnp.array([[2.0], [10.0], [-30.0]])
-    roots, found = find_roots(cubic, rows, rows, jnp.array(1.0))
+
+    def total(scale):
+        roots, found = find_roots(cubic, rows, rows, scale)
+        return roots.sum(), (roots, found)
+
+    gradient, (roots, found) = jax.jit(jax.grad(total, has_aux=True))(jnp.array(1.0))
     assert found.all()
     np.testing.assert_allclose(cubic(roots, rows, 1.0), 0, atol=1e-3)
-    slope = jax.grad(lambda scale: find_roots(cubic, rows, rows, scale)[0].sum())(jnp.array(1.0))
-    np.testing.assert_allclose(slope, jnp.sum(-(roots**3) / (1 + 3 * roots**2)), rtol=1e-3)
+    np.testing.assert_allclose(gradient, jnp.sum(-(roots**3) / (1 + 3 * roots**2)), rtol=1e-3)
 
 
 def test_sample_without_a_root_is_marked_and_the_others_are_not():
     rows = jnp.array([[1.0], [-1.0]])
-    roots, found = find_roots(lambda root, row, shared: root**2 - row, jnp.full((2, 1), 0.7), rows, None)
+    find = jax.jit(lambda rows: find_roots(lambda root, row, _: root**2 - row, jnp.full((2, 1), 0.7), rows, None))
+    roots, found = find(rows)
     assert found.tolist() == [True, False]
     assert roots[1, 0] == jnp.float32(0.7)

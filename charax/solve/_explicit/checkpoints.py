@@ -63,31 +63,29 @@ class StateCheckpoints(eqx.Module):
         self, step: Callable[[PyTree, Array, Array], PyTree], pullback: Callable[..., Carry], carry: Carry
     ) -> Carry:
         """`carry = pullback(carry, y, t, h)` for all steps, the last one first; `step(y, t, h)` recomputes states."""
-        visit = lambda number, y, carry: pullback(carry, y, self.times[number], self.step_sizes[number])
-        load = lambda number: jax.tree.map(lambda states: states[self.slot[number // self.stride]], self.states)
+        longest = 1 << math.ceil(math.log2(max(self.times.shape[0] / self.slot.shape[0], 1)))
+        buffer = jax.tree.map(lambda states: jnp.zeros((longest, *states.shape[1:]), states.dtype), self.states)
+        put = lambda buffer, index, y: jax.tree.map(lambda states, leaf: states.at[index].set(leaf), buffer, y)
+        get = lambda buffer, index: jax.tree.map(lambda states: states[index], buffer)
 
-        def over_kept(carry: Carry) -> Carry:
-            back = lambda i, carry: visit(self.num_steps - 1 - i, load(self.num_steps - 1 - i), carry)
-            return lax.fori_loop(0, self.num_steps, back, carry)
+        def segment(i: Array, now: tuple[Carry, PyTree]) -> tuple[Carry, PyTree]:
+            """All steps from one checkpoint to the next; only one, and nothing recomputed, if every state is kept."""
+            carry, buffer = now
+            first = ((self.num_steps - 1) // self.stride - i) * self.stride
+            last = jnp.minimum(self.stride, self.num_steps - first) - 1
 
-        def over_segments(carry: Carry) -> Carry:
-            longest = 1 << math.ceil(math.log2(max(self.times.shape[0] / self.slot.shape[0], 1)))
-            buffer = jax.tree.map(lambda states: jnp.zeros((longest, *states.shape[1:]), states.dtype), self.states)
+            def recompute(j: Array, now: tuple[PyTree, PyTree]) -> tuple[PyTree, PyTree]:
+                y, buffer = now
+                return step(y, self.times[first + j], self.step_sizes[first + j]), put(buffer, j, y)
 
-            def segment(i: Array, carry: Carry) -> Carry:
-                first = ((self.num_steps - 1) // self.stride - i) * self.stride
-                length = jnp.minimum(self.stride, self.num_steps - first)
+            def back(j: Array, carry: Carry) -> Carry:
+                index = last - j
+                return pullback(carry, get(buffer, index), self.times[first + index], self.step_sizes[first + index])
 
-                def recompute(j: Array, now: tuple[PyTree, PyTree]) -> tuple[PyTree, PyTree]:
-                    y, states = now
-                    states = jax.tree.map(lambda states, leaf: states.at[j].set(leaf), states, y)
-                    return step(y, self.times[first + j], self.step_sizes[first + j]), states
+            start = get(self.states, self.slot[first // self.stride])
+            y, buffer = lax.fori_loop(0, last, recompute, (start, buffer))
+            buffer = put(buffer, last, y)
+            return lax.fori_loop(0, last + 1, back, carry), buffer
 
-                _, states = lax.fori_loop(0, length, recompute, (load(first), buffer))
-                state = lambda j: jax.tree.map(lambda states: states[j], states)
-                back = lambda j, carry: visit(first + length - 1 - j, state(length - 1 - j), carry)
-                return lax.fori_loop(0, length, back, carry)
-
-            return lax.fori_loop(0, -(-self.num_steps // self.stride), segment, carry)
-
-        return lax.cond(self.stride == 1, over_kept, over_segments, carry)
+        segments = -(-self.num_steps // self.stride)
+        return lax.fori_loop(0, segments, segment, (carry, buffer))[0]

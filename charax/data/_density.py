@@ -124,7 +124,7 @@ def load_density_data(
                 f"{path} has images of type {raw.dtype}: the density of images is over integer gray levels, so give "
                 "bytes from 0 to 255 (uint8)"
             )
-        return _assemble(name, _split(_shrink(raw, shrink, 255, str(path)), seed, path), levels=256)
+        return _assemble(name, _split(_shrink(raw, shrink, 255.0, str(path)), seed, path), levels=256)
     splits = _split(raw, seed, path)
     _check_varied(splits[0], () if encoder is None else encoder.columns, path)
     standardizer = Standardizer.fit(splits[0])

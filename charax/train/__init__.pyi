@@ -54,3 +54,4 @@ from ._task import count_samples as count_samples
 from ._task import mark_failures as mark_failures
 from ._task import padded_batches as padded_batches
 from ._task import repeat_rows as repeat_rows
+from ._task import solve_in_batches as solve_in_batches

@@ -1,6 +1,8 @@
 """Recognize a solve that failed as an exception."""
 
-from collections.abc import Callable
+import contextlib
+import logging
+from collections.abc import Callable, Iterator
 from typing import ParamSpec, TypeVar
 
 import jax
@@ -24,8 +26,20 @@ def catch_failed_solve(function: Callable[P, T], *args: P.args, **kwargs: P.kwar
         The result, or None if a solve failed on the way.
     """
     try:
-        return jax.block_until_ready(function(*args, **kwargs))
+        with _silent_callbacks():
+            return jax.block_until_ready(function(*args, **kwargs))
     except (jax.errors.JaxRuntimeError, ValueError) as error:
         if "EquinoxRuntimeError" not in str(error):  # anything but a failed solve
             raise
         return None
+
+
+@contextlib.contextmanager
+def _silent_callbacks() -> Iterator[None]:
+    """JAX logs the traceback of a callback that fails, although it passes the exception on."""
+    logger = logging.getLogger("jax._src.callback")
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before

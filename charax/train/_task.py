@@ -1,8 +1,9 @@
 """What the training engine asks of a task."""
 
 import csv
+import dataclasses
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -282,6 +283,37 @@ def padded_batches(count: int, batch_size: int) -> Int[np.ndarray, "batches batc
         Row indices per mini-batch; the last one is filled up with rows from the beginning.
     """
     return (np.arange(-(-count // batch_size) * batch_size) % count).reshape(-1, batch_size)
+
+
+def solve_in_batches(
+    solve: Callable[[Int[np.ndarray, "batch_size"], Solver], tuple[Array, ...]],
+    count: int,
+    solver: Solver,
+    *,
+    batch_size: int = 256,
+) -> tuple[np.ndarray, ...]:
+    """Solve for every row, with one compiled shape.
+
+    One row that fails takes its whole mini-batch with it. Such a mini-batch is solved again with steps of its own for
+    every row, so that only the rows that fail have no answer.
+
+    Args:
+        solve: A function of (rows, solver) that returns one or more arrays, the first of them NaN where there is no
+            answer.
+        count: Number of rows.
+        solver: How to integrate.
+        batch_size: Maximum number of rows per solve.
+
+    Returns:
+        The arrays for all rows.
+    """
+    parts = []
+    for rows in padded_batches(count, min(batch_size, count)):
+        answer = solve(rows, solver)
+        if len(rows) > 1 and not np.isfinite(answer[0]).any():
+            answer = solve(rows, dataclasses.replace(solver, per_sample=True))
+        parts.append([np.asarray(each) for each in answer])
+    return tuple(np.concatenate(pieces)[:count] for pieces in zip(*parts, strict=True))
 
 
 def repeat_rows(count: int, at_least: int) -> np.ndarray:

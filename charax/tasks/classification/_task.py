@@ -23,7 +23,7 @@ from charax.data import (
 )
 from charax.models import AbstractArchitecture, Classifier
 from charax.solve import Solution, Solver
-from charax.train import AbstractTask, Predictions, Splits, mark_failures, padded_batches
+from charax.train import AbstractTask, Predictions, Splits, mark_failures, solve_in_batches
 
 
 @dataclass(frozen=True)
@@ -153,8 +153,9 @@ class ClassificationTask(AbstractTask):
             The probabilities; NaN where the solve failed.
         """
         inputs = self.spec.standardizer.apply(raw)
-        batches = [_probabilities(model, inputs[rows], self.solver) for rows in padded_batches(len(raw), batch_size)]
-        return np.concatenate([np.asarray(batch) for batch in batches])[: len(inputs)]
+        solve = lambda rows, solver: (_probabilities(model, inputs[rows], solver),)
+        (probabilities,) = solve_in_batches(solve, len(raw), self.solver, batch_size=batch_size)
+        return probabilities
 
     def plot(self, model: eqx.Module, splits: Splits, folder: Path, *, data: str) -> list[Path]:
         from charax.tasks.classification._plots import plot_classifier

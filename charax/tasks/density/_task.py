@@ -1,7 +1,7 @@
 """Densities: negative log-likelihood, or bits per dimension of images."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from charax.models.flows import (
     HutchPlusPlus,
 )
 from charax.solve import Solver
-from charax.train import AbstractTask, GeneratedSamples, Predictions, Splits, mark_failures, padded_batches
+from charax.train import AbstractTask, GeneratedSamples, Predictions, Splits, mark_failures, solve_in_batches
 
 TRACES: dict[str, AbstractTrace] = {
     "exact": ExactTrace(),
@@ -184,11 +184,10 @@ class DensityTask(AbstractTask):
         """
         label = 0 if class_name is None else self.spec.classes.index(class_name)
         whole = Split(self.spec.standardizer.apply(raw), np.full(len(raw), label, np.int32))
-        losses = [
-            np.asarray(_losses(self, model, Split(*(part[rows] for part in whole))))
-            for rows in padded_batches(len(raw), min(batch_size, len(raw)))
-        ]
-        loss = np.concatenate(losses)[: len(raw)]
+        solve = lambda rows, solver: (
+            _losses(replace(self, solver=solver), model, Split(*(part[rows] for part in whole))),
+        )
+        (loss,) = solve_in_batches(solve, len(raw), self.solver, batch_size=batch_size)
         return -loss if self.spec.levels is None else loss
 
     def sample(

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from charax.data import Observations, SeriesColumns, SeriesData, read_forecast_times
 from charax.models import Forecaster, ForecasterDesign, Scaling
 from charax.solve import Outcome, Solver
-from charax.train import AbstractTask, Predictions, Splits, mark_failures, padded_batches
+from charax.train import AbstractTask, Predictions, Splits, mark_failures, solve_in_batches
 
 
 @dataclass(frozen=True)
@@ -146,14 +146,12 @@ class ForecastTask(AbstractTask):
         Returns:
             The mean, and the lower and upper end of the 95% prediction interval; NaN where the solve failed.
         """
-        count = len(observations.t)
-        parts = []
-        for rows in padded_batches(count, batch_size):
+
+        def solve(rows: np.ndarray, solver: Solver) -> tuple[Array, Array, Array]:
             start, t, context, _, _ = observations.take(rows)
-            parts.append(_forecast(model, jnp.asarray(start), jnp.asarray(t), jnp.asarray(context), self.solver))
-        mean, lower, upper = (
-            np.concatenate([np.asarray(piece) for piece in pieces])[:count] for pieces in zip(*parts, strict=True)
-        )
+            return _forecast(model, jnp.asarray(start), jnp.asarray(t), jnp.asarray(context), solver)
+
+        mean, lower, upper = solve_in_batches(solve, len(observations.t), self.solver, batch_size=batch_size)
         return mean, lower, upper
 
     def plot(self, model: eqx.Module, splits: Splits, folder: Path, *, data: str) -> list[Path]:

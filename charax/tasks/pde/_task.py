@@ -13,7 +13,7 @@ from charax.data import DataError, SolutionData, SolutionSamples, read_points
 from charax.models import AbstractRegressor, Dependence, PDEMethod, Scaling, build_regressor, crossing_penalty
 from charax.pde import AbstractProblem
 from charax.solve import Solver
-from charax.train import AbstractTask, Predictions, Splits, mark_failures, padded_batches
+from charax.train import AbstractTask, Predictions, Splits, mark_failures, solve_in_batches
 
 Coefficients = dict[str, Float[np.ndarray, "points"]]
 _LARGEST_LOST_FRACTION = 0.9
@@ -169,13 +169,8 @@ class PDETask(AbstractTask):
         Returns:
             The values, and whether a characteristic was found for each point.
         """
-        parts = [
-            _evaluate(model, jnp.asarray(points[rows]), self.solver) for rows in padded_batches(len(points), batch_size)
-        ]
-        u, found = (
-            np.concatenate([np.asarray(piece) for piece in pieces])[: len(points)]
-            for pieces in zip(*parts, strict=True)
-        )
+        solve = lambda rows, solver: _evaluate(model, jnp.asarray(points[rows]), solver)
+        _, u, found = solve_in_batches(solve, len(points), self.solver, batch_size=batch_size)
         return u, found
 
     def tabulate_equation(
@@ -220,6 +215,6 @@ class PDETask(AbstractTask):
 
 
 @eqx.filter_jit
-def _evaluate(model: eqx.Module, points: Array, solver: Solver) -> tuple[Array, Array]:
+def _evaluate(model: eqx.Module, points: Array, solver: Solver) -> tuple[Array, Array, Array]:
     out = model(points[:, :-1], points[:, -1], solver=solver)  # pyright: ignore[reportCallIssue]
-    return out.u, out.found
+    return jnp.where(out.found[:, None], out.u, jnp.nan), out.u, out.found

@@ -1,5 +1,6 @@
 """The task of `line_task`, trained; and real processes to kill."""
 
+import functools
 import json
 import os
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 
 from charax.cli import main
 from charax.train import Splits
+from tests.train.commands import answer_of, reason_of
 from tests.train.line_task import LineConfig, LineTask
 from tests.train.registration import registered_line
 
@@ -57,32 +59,14 @@ def trained(tmp_path_factory, command) -> Path:
 
 @pytest.fixture
 def ask(capsys, line_task) -> Callable[..., dict[str, Any]]:
-    """The answer of a command that succeeds: exactly one JSON object on standard output."""
-
-    def answer(*arguments: object) -> dict[str, Any]:
-        capsys.readouterr()
-        assert main([*map(str, arguments), "--json"]) == 0
-        (only,) = capsys.readouterr().out.splitlines()
-        return json.loads(only)
-
-    return answer
+    """The answer of a command that succeeds."""
+    return functools.partial(answer_of, capsys)
 
 
 @pytest.fixture
 def refuse(capsys, line_task) -> Callable[..., str]:
-    """The sentence of a command that fails with a status, and prints nothing on standard output."""
-
-    def reason(*arguments: object, status: int = 2) -> str:
-        capsys.readouterr()
-        assert main(list(map(str, arguments))) == status
-        out, err = capsys.readouterr()
-        assert out == ""
-        assert "Traceback" not in err
-        last = err.splitlines()[-1]
-        assert last.startswith("charax: ")
-        return last
-
-    return reason
+    """The sentence of a command that fails."""
+    return functools.partial(reason_of, capsys)
 
 
 @pytest.fixture

@@ -5,7 +5,8 @@ import csv
 import numpy as np
 import pytest
 
-from charax.train import Predictions, mark_failures, padded_batches, repeat_rows
+from charax.solve import Solver
+from charax.train import Predictions, mark_failures, padded_batches, repeat_rows, solve_in_batches
 
 
 @pytest.fixture
@@ -64,6 +65,22 @@ def test_batches_hold_every_row_once_and_are_filled_up_from_the_beginning(count,
     assert rows.shape == (-(-count // size), size)
     assert rows.reshape(-1)[:count].tolist() == list(range(count))
     assert rows.max() < count
+
+
+@pytest.mark.parametrize("bad", [(), (2,), (0, 4)])
+def test_a_row_that_fails_takes_no_other_with_it(bad):
+    """With one step size for a mini-batch, its solve fails as a whole; then every row has steps of its own."""
+    solved = []
+
+    def solve(rows, solver):
+        solved.append((rows.tolist(), solver.per_sample))
+        failed = np.isin(rows, bad)
+        return np.where(failed if solver.per_sample else failed.any(), np.nan, rows.astype(float)), rows
+
+    values, rows = solve_in_batches(solve, 5, Solver("euler", steps=1), batch_size=3)
+    assert np.flatnonzero(np.isnan(values)).tolist() == list(bad)
+    assert rows.tolist() == [0, 1, 2, 3, 4]
+    assert sum(per_sample for _, per_sample in solved) == len({row // 3 for row in bad} | ({1} if 0 in bad else set()))
 
 
 def test_few_rows_are_repeated_all_alike():

@@ -1,0 +1,152 @@
+"""`charax train density`, and what can be done with its run."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from charax.data import DataError, load_density_data
+from charax.tasks.density import DensityConfig, DensityTask
+from charax.train import LoopConfig, fit, load_config, load_model, load_run, sample
+
+
+def test_a_run_reports_the_nll_and_leaves_figures(flow):
+    answer = load_run(flow).summary()
+    assert set(answer) >= {"run", "nll", "validation_nll", "nfe", "parameters", "seconds"}
+    assert answer["nfe"] == 4
+    figures = {path.name for path in (flow / "plots").iterdir()}
+    assert figures == {"training.png", "density.png", "flow.png", "characteristics.png"}
+
+
+def test_evaluate_repeats_the_nll(flow, ask):
+    assert ask("evaluate", flow)["nll"] == load_run(flow).summary()["nll"]
+
+
+def test_a_penalty_is_reported_with_the_likelihood_it_is_added_to(flow):
+    row = load_run(flow).epochs[-1]
+    assert row["loss"] == pytest.approx(row["nll"] + 0.01 * row["kinetic"], rel=1e-5)
+    assert row["jacobian"] > 0
+
+
+def test_samples_are_in_the_units_of_the_data(flow, tmp_path, ask):
+    answer = ask("sample", flow, "-n", 50, "--output", tmp_path / "new.npz")
+    assert answer["samples"] == 50
+    assert Path(answer["picture"]).exists()
+    with np.load(tmp_path / "new.npz") as drawn:
+        assert set(drawn) == {"x"}
+        assert drawn["x"].shape == (50, 2)
+        assert 5 < drawn["x"].mean() < 15
+
+
+def test_a_seed_gives_its_samples_and_a_low_temperature_gives_typical_ones(flow):
+    first, again, other = (sample(flow, 40, seed=seed).values for seed in (0, 0, 1))
+    assert np.array_equal(first, again)
+    assert not np.allclose(first, other)
+    assert sample(flow, 40, temperature=0.1).values.std(axis=0).max() < 0.3 * first.std(axis=0).max()
+
+
+def test_samples_are_not_written_over_by_their_figure(flow, refuse, tmp_path):
+    assert "would be overwritten by the figure" in refuse("sample", flow, "--output", tmp_path / "new.png")
+
+
+def test_predict_gives_log_densities(flow, blob, tmp_path, ask):
+    ask("predict", flow, blob, "--output", tmp_path / "out.csv")
+    header, *rows = (tmp_path / "out.csv").read_text().splitlines()
+    assert header == "input,log density"
+    assert len(rows) == 80
+
+
+def test_a_task_is_the_same_after_its_files(flow):
+    task, _ = load_model(flow)
+    config = load_config(flow)
+    assert isinstance(task, DensityTask)
+    assert task.spec == config.load_data().spec
+    assert task.design == config.build_task(task.spec).design
+    assert (task.kinetic_penalty, task.jacobian_penalty, task.trace) == (0.01, 0.0, "exact")
+
+
+def test_a_flow_of_images_does_all_of_it_after_its_training(tmp_path, ask):
+    """Its learned end times are numbers without an axis, and stay so in a file."""
+    images = np.random.default_rng(0).integers(0, 256, (40, 4, 4), dtype=np.uint8)
+    np.savez(tmp_path / "images.npz", x=images)
+    size = "--width 2 --characteristic-dim 1 --solver euler --steps 2 --epochs 1 --batch-size 14"
+    place = ["--data", tmp_path / "images.npz", "--output", tmp_path, "--name", "run"]
+    trained, run = ask("train", "density", *size.split(), *place), tmp_path / "run"
+    assert set(trained) >= {"run", "bits_per_dim", "validation_bits_per_dim", "nfe", "parameters", "seconds"}
+    assert ask("evaluate", run)["bits_per_dim"] == pytest.approx(trained["bits_per_dim"], rel=1e-6)
+    assert ask("sample", run, "-n", 5, "--output", tmp_path / "new.npz")["samples"] == 5
+    with np.load(tmp_path / "new.npz") as drawn:
+        assert drawn["x"].shape == (5, 4, 4, 1)
+        assert 0 <= drawn["x"].min() <= drawn["x"].max() <= 256
+        np.savez(tmp_path / "in.npz", x=drawn["x"].round().clip(0, 255).astype(np.uint8))
+    ask("predict", run, tmp_path / "in.npz", "--output", tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text().splitlines()[0] == "input,bits per dimension"
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ("--blocks 2", "blocks: the flow of samples of shape (2,) has no such setting"),
+        ("--data digits --sharpness 2", "sharpness: the flow of samples of shape"),
+        ("--conditional", "no classes"),
+        ("--data digits --conditional", "the flows of images cannot be conditioned on classes"),
+        ("--data moons --preset paper", "no flow for 'moons'"),
+        ("--data digits --preset paper", "no flow for 'digits'"),
+        ("--data nowhere.csv", "nowhere.csv"),
+        ("--batch-size 1", "batch_size must be at least 2"),
+        ("--kinetic-penalty -1", "kinetic_penalty must be a number of at least 0"),
+        ("--jacobian-penalty -1", "jacobian_penalty must be a number of at least 0"),
+        ("--width 0", "width must be a number of at least 1"),
+        ("--end-time 0", "end_time must be a number above 0"),
+        ("--sharpness -2", "sharpness must be a number above 0"),
+    ],
+)
+def test_a_bad_setting_is_a_sentence_and_nothing_is_written(flags, words, refuse, tmp_path):
+    assert words in refuse("train", "density", "--output", tmp_path / "runs", *flags.split())
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("a,b\n" + "1,nan\n" * 12, "b"),
+        ("a,b\n" + "".join(f"{i},7\n" for i in range(12)), "column 'b' is constant"),
+        ("a,b\n1,2\n", "at least 10"),
+    ],
+)
+def test_a_bad_table_is_named(content, words, tmp_path):
+    (tmp_path / "bad.csv").write_text(content)
+    with pytest.raises(DataError, match=words):
+        load_density_data(str(tmp_path / "bad.csv"))
+
+
+def test_images_that_are_not_bytes_are_refused(tmp_path):
+    np.savez(tmp_path / "x.npz", x=np.full((12, 8, 8), 0.5))
+    with pytest.raises(DataError, match="uint8"):
+        load_density_data(str(tmp_path / "x.npz"))
+
+
+def test_the_name_of_a_run_tells_what_makes_it_another(tmp_path):
+    labels = {
+        DensityConfig(**change).label
+        for change in ({}, {"shrink": 2}, {"sharpness": 8.0}, {"kinetic_penalty": 1.0}, {"jacobian_penalty": 1.0})
+    }
+    assert len(labels) == 5
+
+
+@pytest.mark.slow
+def test_density_of_a_trained_flow_integrates_to_one():
+    from charax.tasks.density._plots import density_on_grid
+
+    config = DensityConfig(data="moons", points=2_560, loop=LoopConfig(epochs=10, batch_size=256))
+    data = config.load_data()
+    task = config.build_task(data.spec)
+    fitted = fit(task, data.splits, config.loop, config.optimizer)
+    axis, density = density_on_grid(fitted.model, task.solver, reach=6.0, points=401)
+    assert abs(density.sum() * (axis[1] - axis[0]) ** 2 - 1) < 0.005
+
+
+def test_metrics_are_plain_numbers(flow):
+    for line in (flow / "metrics.jsonl").read_text().splitlines():
+        json.loads(line, parse_constant=pytest.fail)

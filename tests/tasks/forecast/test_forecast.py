@@ -1,0 +1,135 @@
+"""`charax train forecast`, from series to forecasts with prediction intervals."""
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from charax.cli import main
+from charax.tasks.forecast import ForecastConfig
+from charax.train import LoopConfig, load_model, load_run
+from tests.tasks.fields import Case, changed_parts, fields_of, shared_cases
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open() as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="session")
+def series(tmp_path_factory) -> Path:
+    """Two decaying series at irregular times, with a column that is known from the start."""
+    times = np.cumsum(np.random.default_rng(0).uniform(0.05, 0.2, 30))
+    rows = [f"{name},{t:.4f},{np.exp(-t) * scale:.4f},{scale}" for name, scale in (("a", 1), ("b", 2)) for t in times]
+    path = tmp_path_factory.mktemp("data") / "series.csv"
+    path.write_text("\n".join(["series,time,u,size", *rows]))
+    return path
+
+
+@pytest.fixture(scope="session")
+def forecaster(series, tmp_path_factory) -> Path:
+    """The folder of a finished run that learned hardly anything."""
+    folder = tmp_path_factory.mktemp("runs")
+    flags = "--context size --method node-fair --width 2 --augment-dim 0 --epochs 1 --batch-size 16 --name one"
+    assert main(["train", "forecast", "--data", str(series), "--output", str(folder), *flags.split()]) == 0
+    return folder / "one"
+
+
+def test_a_forecast_has_a_prediction_interval(forecaster, tmp_path, ask):
+    (tmp_path / "new.csv").write_text("series,time,u,size\nc,10,1.5,1\nc,11,,1\nc,12.5,,1\n")
+    answer = ask("predict", forecaster, tmp_path / "new.csv", "--output", tmp_path / "out.csv")
+    assert answer["predictions"] == 3
+    first, *later = rows_of(tmp_path / "out.csv")
+    assert list(first) == ["series", "time", "u", "lower u", "upper u"]
+    assert first["series"] == "c"
+    assert float(first["lower u"]) < float(first["u"]) == 1.5 < float(first["upper u"])
+    assert [float(row["time"]) for row in later] == [11, 12.5]
+    assert (forecaster / "plots" / "forecast.png").exists()
+
+
+def test_evaluate_repeats_the_errors_of_the_run(forecaster, ask):
+    ended, evaluated = ask("resume", forecaster), ask("evaluate", forecaster)
+    assert ended.keys() >= {"deviation_percent", "error_percent", "validation_error_percent", "covered", "parameters"}
+    assert evaluated["error_percent"] == pytest.approx(ended["error_percent"], rel=1e-5)
+
+
+def test_a_series_whose_solve_fails_is_marked_and_the_others_are_answered(forecaster, tmp_path, ask, refuse):
+    (tmp_path / "new.csv").write_text("series,time,u,size\nc,10,1.5,1\nc,11,,1\nd,10,3e38,1\nd,11,,1\n")
+    answer = ask("predict", forecaster, tmp_path / "new.csv", "--output", tmp_path / "out.csv")
+    rows = rows_of(tmp_path / "out.csv")
+    failed = [row["series"] for row in rows if row["status"] != "ok"]
+    assert failed
+    assert set(failed) == {"d"}
+    assert answer["failed"] == len(failed)
+    assert all(row["u"] == "" for row in rows if row["status"] != "ok")
+    reason = refuse("predict", forecaster, tmp_path / "new.csv", "--strict", status=1)
+    assert "series 'd'" in reason
+
+
+def test_the_loss_is_the_gaussian_likelihood_and_coverage_is_that_of_the_interval(forecaster):
+    task, model = load_model(forecaster)
+    observations = load_run(forecaster).splits.train
+    batch = observations.take(np.arange(12))
+    metrics = jax.jit(lambda batch: task.metrics(model, batch))(batch)
+    mean, lower, upper = task.forecast(model, batch)
+    inside = ((lower <= batch.value) & (batch.value <= upper)).mean(axis=1)
+    np.testing.assert_allclose(metrics["covered"], inside)
+    noise = (upper - lower) / (2 * 1.959964)
+    scale = np.asarray(task.spec.scaling.value_scale)
+    expected = np.mean(0.5 * ((mean - batch.value) / noise) ** 2 + np.log(noise / scale), axis=1)
+    np.testing.assert_allclose(metrics["loss"], expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.fixture(scope="module")
+def cases(series, tmp_path_factory) -> dict[str, Case]:
+    folder = tmp_path_factory.mktemp("data")
+    text = series.read_text()
+    (folder / "other.csv").write_text(text.replace("0.9", "0.8"))
+    # Two columns that could name the series, and two of times.
+    rows = [f"{i % 2},{i // 15 % 2},{i},{2 * i + i % 2},{np.cos(i):.4f}" for i in range(60)]
+    (folder / "roles.csv").write_text("\n".join(["series,group,time,clock,u", *rows]))
+    base = ForecastConfig(data=str(series), width=4, loop=LoopConfig(epochs=2, batch_size=16))
+    roles, paper = replace(base, data=str(folder / "roles.csv")), replace(base, data="paper", points=20)
+    return {
+        **shared_cases(base),
+        "loop.seed": shared_cases(paper)["loop.seed"],  # a file is split by time
+        "data": Case(base, {"data": str(folder / "other.csv")}, "data"),
+        "series": Case(roles, {"series": "group"}, "spec"),
+        "time": Case(roles, {"time": "clock"}, "spec"),
+        "context": Case(base, {"context": ("size",)}, "spec"),
+        "method": Case(base, {"method": "node-fair"}, "model"),
+        "width": Case(base, {"width": 5}, "model"),
+        "characteristic_dim": Case(base, {"characteristic_dim": 3}, "model"),
+        "augment_dim": Case(base, {"augment_dim": 1}, "model"),
+        "damping": Case(base, {"damping": 1.0}, "task"),
+        "points": Case(paper, {"points": 30}, "data"),
+    }
+
+
+@pytest.mark.parametrize("field", fields_of(ForecastConfig))
+def test_every_field_changes_what_it_is_for(cases, field):
+    assert cases[field].part in changed_parts(cases[field])
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ("--data nowhere.csv", "nowhere.csv"),
+        ("--damping -1", "damping must be a number above 0"),
+        ("--augment-dim -1", "augment_dim must be a number of at least 0"),
+        ("--width 0", "width must be a number of at least 1"),
+    ],
+)
+def test_a_bad_setting_is_a_sentence_and_leaves_nothing(flags, words, refuse, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert words in refuse("train", "forecast", *flags.split())
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_forecasts_of_the_hidden_series_stay_near_the_floor(tmp_path, ask):
+    answer = ask("reproduce", "timeseries", "--method", "c-node", "--output", tmp_path)
+    assert all(row["deviation_percent_mean"] <= 20 and row["parameters"] <= 9744 for row in answer["rows"])

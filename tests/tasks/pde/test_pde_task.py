@@ -1,0 +1,36 @@
+"""What is built from a `PDEConfig`, field by field."""
+
+from dataclasses import replace
+
+import pytest
+
+from charax.tasks.pde import PDEConfig
+from charax.train import LoopConfig
+from tests.tasks.fields import Case, changed_parts, fields_of, shared_cases
+
+
+@pytest.fixture(scope="module")
+def cases() -> dict[str, Case]:
+    base = PDEConfig(data="paper", method="c-node", width=4, points=20, loop=LoopConfig(epochs=2, batch_size=16))
+    equation = replace(base, method="equation")
+    return {
+        **shared_cases(base),
+        "data": Case(base, {"data": "advection"}, "data"),
+        "method": Case(base, {"method": "node-fair"}, "model"),
+        "width": Case(base, {"width": 5}, "model"),
+        "velocity_reads": Case(equation, {"velocity_reads": ("x", "u")}, "model"),
+        "source_reads": Case(equation, {"source_reads": ("t",)}, "model"),
+        "points": Case(base, {"points": 30}, "data"),
+        "extrapolate": Case(base, {"extrapolate": True}, "task"),
+    }
+
+
+@pytest.mark.parametrize("field", fields_of(PDEConfig))
+def test_every_field_changes_what_it_is_for(cases, field):
+    assert cases[field].part in changed_parts(cases[field])
+
+
+def test_an_epoch_repeats_few_samples_alike():
+    data = PDEConfig(points=20, loop=LoopConfig(batch_size=16)).load_data()
+    assert len(data.splits.train.t) >= 50 * 16
+    assert len(data.splits.train.t) % len({tuple(row) for row in data.splits.train.x.tolist()}) == 0

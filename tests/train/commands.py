@@ -1,0 +1,32 @@
+"""Commands of `charax`, called in this process: what they answer, and why they refuse."""
+
+import json
+from typing import Any
+
+from charax.cli import main
+
+
+def answer_of(capsys, *arguments: object) -> dict[str, Any]:
+    """The answer of a command that succeeds: exactly one JSON object on standard output."""
+    capsys.readouterr()
+    assert main([*map(str, arguments), "--json"]) == 0
+    (only,) = capsys.readouterr().out.splitlines()
+    return json.loads(only)
+
+
+def reason_of(capsys, *arguments: object, status: int = 2) -> str:
+    """The sentence of a command that fails with a status and prints nothing on standard output."""
+    capsys.readouterr()
+    is_usage = False
+    try:
+        ended = main(list(map(str, arguments)))
+    except SystemExit as stopped:  # a flag with a value that its config refuses
+        ended, is_usage = stopped.code, True
+    out, err = capsys.readouterr()
+    assert ended == status, err
+    assert out == ""
+    assert "Traceback" not in err
+    if is_usage:  # a box around the sentence
+        return " ".join(word for word in err.split() if word not in "│|")
+    assert err.splitlines()[-1].startswith("charax: ")
+    return err.splitlines()[-1]

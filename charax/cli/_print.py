@@ -35,7 +35,7 @@ def print_answer(
     # As text: names of classes and columns may look like markup.
     table = Table(padding=(0, 0))
     for i, column in enumerate(columns):
-        table.add_column(Text(column), justify="left" if i < text_columns else "right")
+        table.add_column(Text(column), justify="left" if i < text_columns else "right", overflow="fold")
     for row in rows:
         table.add_row(*map(Text, row))
     console = Console()

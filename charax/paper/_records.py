@@ -33,7 +33,7 @@ def load_or_compute(path: Path, settings: Mapping[str, Any], compute: Callable[[
                 f"{path} is the result of other settings: {different}. Give another --output, or delete that file"
             )
         return stored["result"]
+    path.parent.mkdir(parents=True, exist_ok=True)  # before the work, so that a bad path is known at once
     result = compute()
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, {"settings": wanted, "result": result})
     return result

@@ -173,7 +173,7 @@ def _row(problem: str, method: PDEMethod, runs: "Sequence[Run]") -> dict[str, An
 
 
 def extrapolate(run: "Run", problem: str, *, points: int = 200) -> tuple[float, float]:
-    """The mean relative error in the time after the data, and the share of points without a characteristic, in %."""
+    """The mean relative error in the time after the data, where a characteristic is found, and the share without, in %."""
     import numpy as np
 
     task, model = run.trained
@@ -181,7 +181,7 @@ def extrapolate(run: "Run", problem: str, *, points: int = 200) -> tuple[float, 
     later = data.sample_problem(problem, points, seed=[run.config.loop.seed, 1], between=(end, 2 * end))
     u, found = task.evaluate(model, np.concatenate([later.x, later.t[:, None]], axis=1))  # pyright: ignore[reportAttributeAccessIssue]
     error = np.linalg.norm(u - later.u, axis=1) / np.linalg.norm(later.u, axis=1)
-    return 100 * float(error.mean()), 100 * float(1 - found.mean())
+    return 100 * float(error[found].mean()) if found.any() else float("nan"), 100 * float(1 - found.mean())
 
 
 def _describe(equation: Mapping[str, Any] | None) -> str:

@@ -16,7 +16,7 @@ from charax.models import Method
 from charax.paper._experiment import AbstractExperiment, choose
 from charax.paper._records import load_or_compute
 from charax.paper._report import Column, Report
-from charax.train import AbstractProgress
+from charax.train import AbstractProgress, check_range
 
 Kind = Literal["map", "classify"]
 
@@ -102,9 +102,7 @@ class Separations(AbstractExperiment):
     def run(self, folder: Path, progress: AbstractProgress) -> Report:
         from charax.paper import _separation_training as training
 
-        for name, least in (("seeds", 1), ("steps", 1), ("points", 10)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
+        check_range(self, least={"seeds": 1, "steps": 1, "points": 10})
         labels = choose(self.variant, [variant.label for variant in VARIANTS], "variant", "separations")
         settings = {"seeds": self.seeds, "steps": self.steps, "points": self.points}
         rows: list[dict[str, Any]] = []

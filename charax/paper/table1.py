@@ -20,7 +20,7 @@ from charax.paper._comparison import (
 from charax.paper._experiment import AbstractExperiment, choose
 from charax.paper._report import Column, Report
 from charax.tasks import ClassificationConfig
-from charax.train import AbstractProgress, LoopConfig, OptimizerConfig, SolverConfig
+from charax.train import AbstractProgress, LoopConfig, OptimizerConfig, SolverConfig, check_range
 
 Budget = Literal["smoke", "demo", "cpu", "long", "ode", "paper"]
 Training = Literal["adjoint", "Euler"]
@@ -282,8 +282,7 @@ class Table1(AbstractExperiment):
         """Train what is not recorded yet, and build the table from all records."""
         if self.table_only:
             raise ValueError("budget ode has no second training: leave --table-only out")
-        if self.seeds is not None and self.seeds < 1:
-            raise ValueError(f"seeds must be at least 1, got {self.seeds}")
+        check_range(self, least={"seeds": 1})
         setting = SETTINGS[self.budget]
         results: dict[tuple[str, str], list[_ode_table.Record]] = {}
         for config in self.configs():

@@ -75,9 +75,7 @@ class Tabular(AbstractExperiment):
     """Maximum number of epochs of the flow."""
 
     def run(self, folder: Path, progress: AbstractProgress) -> Report:
-        if self.seeds < 1:
-            raise ValueError(f"seeds must be at least 1, got {self.seeds}")
-        folder.mkdir(parents=True, exist_ok=True)
+        train.check_range(self, least={"seeds": 1, "epochs": 1})
         return Report(
             name=self.name,
             title=f"Held-out log-likelihood of a row, mean of {self.seeds} splits",

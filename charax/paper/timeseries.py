@@ -106,7 +106,8 @@ def relative_error(run: "Run", interval: tuple[float, float], *, points: int = 2
     import numpy as np
 
     task, model = run.trained
-    truth = data.sample_paper_series(points, interval, seed=[run.config.loop.seed, 2 + int(interval[0])])
+    start, end = interval
+    truth = data.sample_paper_series(points, (float(start), float(end)), seed=[run.config.loop.seed, 2 + int(start)])
     mean, _, _ = task.forecast(model, truth)  # pyright: ignore[reportAttributeAccessIssue]
     return 100 * float(np.mean(np.abs(mean - truth.value) / truth.value))
 

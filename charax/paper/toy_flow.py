@@ -9,7 +9,7 @@ from charax.paper._comparison import compare, plot_dynamics, plot_first_runs
 from charax.paper._experiment import AbstractExperiment
 from charax.paper._report import Column, Report
 from charax.tasks import DensityConfig
-from charax.train import AbstractProgress, LoopConfig, OptimizerConfig
+from charax.train import AbstractProgress, LoopConfig, OptimizerConfig, check_range
 
 Recipe = Literal["paper", "sharp", "timed"]
 _BATCH = 1_024
@@ -62,8 +62,9 @@ class ToyFlow(AbstractExperiment):
             The config.
 
         Raises:
-            ValueError: If the iterations cannot be divided into ten epochs.
+            ValueError: If there are no iterations, or they cannot be divided into ten epochs.
         """
+        check_range(self, least={"iterations": 1})
         if self.iterations > _EPOCHS and self.iterations % _EPOCHS:
             raise ValueError(f"iterations must be a multiple of {_EPOCHS}, or less than that, got {self.iterations}")
         return DensityConfig(

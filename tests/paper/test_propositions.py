@@ -1,4 +1,4 @@
-"""What the numbers of `charax reproduce propositions` do not show; tests/test_cli.py checks those."""
+"""What the numbers of `charax reproduce propositions` do not show; test_reproduce.py checks those."""
 
 import jax.numpy as jnp
 import pytest

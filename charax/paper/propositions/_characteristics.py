@@ -35,11 +35,13 @@ class Characteristics(NamedTuple):
     """Largest absolute error against the closed form."""
 
 
+@jax.jit
 def initial_value(x: Float[Array, "..."]) -> Float[Array, "... 2"]:
     """The initial value g(x)."""
     return jnp.stack([jnp.exp(-(x**2)), jnp.sin(2 * x)], axis=-1)
 
 
+@jax.jit
 def closed_form(x: Float[Array, "..."], t: Float[Array, "..."]) -> Float[Array, "... 2"]:
     """The solution exp(B t) g(x e⁻ᵗ), where exp(B t) is a decay and a rotation."""
     g = initial_value(x * jnp.exp(-t))

@@ -6,10 +6,12 @@ u0, so it represents a map and not a density.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -91,27 +93,33 @@ def _points(dimension: int) -> Float[Array, "batch n"]:
     return jnp.stack([radius * jnp.cos(angle), radius * jnp.sin(angle)], axis=-1).reshape(-1, 2)
 
 
+@partial(jax.jit, static_argnums=0)
+def _solve(homeomorphism: Homeomorphism, u0: Float[Array, "batch n"], s: Array) -> tuple[Array, Array, Array]:
+    """The trajectories of a map, the error of their ends, and the error of the inverse."""
+    # du/ds is constant along a trajectory, so that Euler's method is exact.
+    solver, (dimension, forward, inverse) = Solver("euler", steps=10), homeomorphism
+    field = field_of(forward, dimension)
+    solution = solver.solve(field, u0, at=s)
+    backward = solver.solve(field, solution.u, s0=1.0, s1=0.0, conditioned_on=u0).u
+    inverted = solver.solve(field_of(inverse, dimension), solution.u).u
+    assert solution.trajectory is not None
+    largest = lambda difference: jnp.max(jnp.abs(difference))
+    return solution.trajectory, largest(solution.u - forward(u0)), largest(jnp.stack([backward, inverted]) - u0)
+
+
 def run() -> Homeomorphisms:
     """Integrate every map forward, and invert it.
 
     The inverse is computed in two ways: by integrating the same field backward, which is still given u0, and by the
     field of the inverse map, which is given h(u0) only.
     """
-    # du/ds is constant along a trajectory, so that Euler's method is exact.
-    solver, s = Solver("euler", steps=10), jnp.linspace(0, 1, 41)
-    trajectories: dict[str, Trajectories] = {}
-    forward_errors, inverse_errors = [], []
-    for name, (dimension, forward, inverse) in MAPS.items():
-        u0 = _points(dimension)
-        field = field_of(forward, dimension)
-        solution = solver.solve(field, u0, at=s)
-        backward = solver.solve(field, solution.u, s0=1.0, s1=0.0, conditioned_on=u0).u
-        inverted = solver.solve(field_of(inverse, dimension), solution.u).u
-        assert solution.trajectory is not None
-        trajectories[name] = Trajectories(s, solution.trajectory)
-        forward_errors.append(jnp.max(jnp.abs(solution.u - forward(u0))))
-        inverse_errors.append(jnp.max(jnp.abs(jnp.stack([backward, inverted]) - u0)))
-    return Homeomorphisms(trajectories, float(max(forward_errors)), float(max(inverse_errors)))
+    s = jnp.linspace(0, 1, 41)
+    solved = {name: _solve(one, _points(one.dimension), s) for name, one in MAPS.items()}
+    return Homeomorphisms(
+        trajectories={name: Trajectories(s, u) for name, (u, _, _) in solved.items()},
+        forward_error=max(float(error) for _, error, _ in solved.values()),
+        inverse_error=max(float(error) for _, _, error in solved.values()),
+    )
 
 
 def plot(result: Homeomorphisms, path: Path) -> Path:

@@ -1,0 +1,73 @@
+"""Table 1 as ODEs: rows and differences are built from records, and records of other settings are refused."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from charax.paper._ode_table import Record, differences, record_seeds, row
+from charax.paper.table1 import SETTINGS
+from charax.tasks import ClassificationConfig
+from charax.train import LoopConfig, Silent, to_json
+from charax.train._checkpoints import write_json
+
+CONFIG = ClassificationConfig(data="svhn", preset="ode", shrink=2, max_samples=10_000)
+
+
+def make_record(accuracy: float, seed: int, validation: tuple[float, ...] = (0.5, 0.7)) -> Record:
+    metrics: dict[str, Any] = {
+        "accuracy": accuracy,
+        "parameters": 1_000,
+        "nfe": 20.0,
+        "seconds": 3.0,
+        "tolerance": 1e-2,
+        "accuracy_at_tolerance": accuracy,
+        "accuracy_at_tenth_tolerance": accuracy,
+        "logit_change_percent": 0.1,
+    }
+    epochs = [
+        {"epoch": i, "step": 70 * i, "nfe": 20.0 + i, "validation_accuracy": value}
+        for i, value in enumerate(validation, start=1)
+    ]
+    return Record(replace(CONFIG, loop=LoopConfig(seed=seed)), metrics, epochs)
+
+
+def test_a_row_averages_the_seeds_and_counts_the_steps_to_an_accuracy():
+    built = row("svhn", "c-node", [make_record(0.7, 0), make_record(0.8, 1)], reach=0.6)
+    assert built["accuracy_mean"] == pytest.approx(0.75)
+    assert built["accuracy_sd"] == pytest.approx(0.1 / 2**0.5)
+    assert (built["steps_to_accuracy"], built["nfe_training"], built["seconds"]) == (140, 22, 6)
+
+
+def test_steps_are_not_counted_if_one_seed_never_gets_there():
+    records = [make_record(0.7, 0), make_record(0.7, 1, validation=(0.1, 0.2))]
+    assert row("svhn", "c-node", records, reach=0.6)["steps_to_accuracy"] is None
+
+
+def test_differences_are_taken_seed_by_seed():
+    results = {
+        ("svhn", "node"): [make_record(0.5, 0), make_record(0.7, 1)],
+        ("svhn", "c-node"): [make_record(0.6, 0), make_record(0.9, 1), make_record(0.1, 2)],  # one without counterpart
+        ("svhn", "anode"): [make_record(0.9, 0)],
+    }
+    (found,) = differences(results, {"svhn": {"node": 75.28, "c-node": 82.19}})
+    assert found["difference"] == pytest.approx(0.15)
+    assert found["standard_error"] == pytest.approx(0.05)
+    assert found["difference_paper"] == pytest.approx(0.0691)
+    assert (found["dataset"], found["pair"], found["seeds"]) == ("svhn", "node", 2)
+
+
+def test_a_record_stands_for_its_run_and_only_for_that(tmp_path):
+    record = make_record(0.7, 0)
+    path = tmp_path / "records" / f"{CONFIG.label}-seed0.json"
+    path.parent.mkdir()
+    write_json(path, {"config": to_json(record.config), "metrics": record.metrics, "epochs": record.epochs})
+    assert record_seeds(CONFIG, tmp_path, seeds=[0], progress=Silent()) == [record]
+    with pytest.raises(ValueError, match=r"other settings: .*epochs \(20 there, 3 here\)"):
+        record_seeds(replace(CONFIG, loop=LoopConfig(epochs=3)), tmp_path, seeds=[0], progress=Silent())
+
+
+def test_figure_methods_get_more_seeds_than_the_others():
+    setting = SETTINGS["ode"]
+    assert setting.fewer_seeds is not None
+    assert setting.fewer_seeds < setting.seeds

@@ -173,7 +173,7 @@ def _row(problem: str, method: PDEMethod, runs: "Sequence[Run]") -> dict[str, An
 
 
 def extrapolate(run: "Run", problem: str, *, points: int = 200) -> tuple[float, float]:
-    """The mean relative error in the time after the data, where a characteristic is found, and the share without, in %."""
+    """Relative error after the time of the data, where a characteristic is found; share of points without one. In %."""
     import numpy as np
 
     task, model = run.trained

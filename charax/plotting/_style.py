@@ -41,7 +41,7 @@ def save_figure(path: Path, *, width: float, height: float) -> Iterator[Figure]:
     from charax.plotting import save_figure
 
     with tempfile.TemporaryDirectory() as folder:
-        with save_figure(Path(folder) / "line.png", width=4, height=3) as figure:
+        with save_figure(Path(folder) / "line.png", width=4.0, height=3.0) as figure:
             figure.subplots().plot([0, 1], [0, 1])
         assert (Path(folder) / "line.png").exists()
     ```

@@ -5,6 +5,7 @@ import enum
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 
@@ -116,11 +117,12 @@ class Solution(eqx.Module):
         Raises:
             SolveError: If the solve failed for any sample, with the likely cause and what to do.
         """
-        failed = jnp.flatnonzero(jnp.atleast_1d(self.outcome))
+        # With NumPy: JAX would compile a program for every operation.
+        failed = np.flatnonzero(np.asarray(self.outcome))
         if failed.size == 0:
             return self
         first = int(failed[0])
-        select = (lambda leaf: leaf[first]) if self.outcome.ndim else (lambda leaf: leaf)
+        select = lambda leaf: np.asarray(leaf)[first] if self.outcome.ndim else np.asarray(leaf)
         which = (
             f" for {failed.size} of {self.outcome.size} samples (the first is number {first})"
             if self.outcome.ndim

@@ -121,7 +121,7 @@ class Solver(eqx.Module):
         solution, last = _integrate(self, field, y0, start, end, at, z)
         if not is_concrete(solution.outcome):
             return solution
-        if bool((solution.outcome == Outcome.OUT_OF_STEPS).any()):
+        if (np.asarray(solution.outcome) == Outcome.OUT_OF_STEPS).any():
             ratio = stiffness(field, solution.stats, last, start, end, z)
             solution = eqx.tree_at(lambda it: it.stats.stiffness, solution, ratio, is_leaf=lambda it: it is None)
         return solution.check()

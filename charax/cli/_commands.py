@@ -1,6 +1,7 @@
 """The tree of commands. Only the part of it that the arguments name is built, which keeps `--help` fast."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial, wraps
 from typing import Any, TypeVar
 
@@ -32,12 +33,30 @@ def parse_and_run(arguments: Sequence[str], prepare: Callable[[], None] | None =
         for leaf, build in _only(command, second).items():
             group.command(_after(prepare, build()), name=leaf)  # pyright: ignore[reportCallIssue, reportArgumentType]
         app.command(group, name=name)
-    app.cli(
-        prog="charax",
-        description="Characteristic Neural ODEs.",
-        args=list(arguments),
-        config=(tyro.conf.FlagCreatePairsOff, tyro.conf.OmitArgPrefixes),
-    )
+    with _plain_messages():
+        app.cli(
+            prog="charax",
+            description="Characteristic Neural ODEs.",
+            args=list(arguments),
+            config=(tyro.conf.FlagCreatePairsOff, tyro.conf.OmitArgPrefixes),
+        )
+
+
+@contextmanager
+def _plain_messages() -> Iterator[None]:
+    """Raise what a config refuses as it is, where tyro would print it in a box, as an error of an internal name."""
+    try:
+        from tyro._errors import InstantiationFailure, on_parse_error  # not public; without it there is the box
+    except ImportError:
+        yield
+        return
+
+    def refuse(event: object) -> None:
+        if isinstance(event, InstantiationFailure) and event.argument is None:
+            raise ValueError(event.message)
+
+    with on_parse_error(refuse):
+        yield
 
 
 def _after(prepare: Callable[[], None] | None, command: Callable[..., None]) -> Callable[..., None]:

@@ -16,7 +16,6 @@ from charax import train
 from charax.paper._report import Column
 from charax.tasks import ClassificationConfig
 from charax.train import AbstractProgress, from_json, to_json
-from charax.train._checkpoints import write_json
 from charax.train._json import describe_differences
 
 if TYPE_CHECKING:
@@ -65,6 +64,8 @@ def record_seeds(
     config: ClassificationConfig, folder: Path, *, seeds: Sequence[int], progress: AbstractProgress
 ) -> list[Record]:
     """Load the records of some seeds, or train and record what is missing."""
+    from charax.train._checkpoints import write_json  # which imports JAX
+
     records: list[Record] = []
     for seed in seeds:
         seeded = replace(config, loop=replace(config.loop, seed=seed))

@@ -5,8 +5,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from charax.train._checkpoints import write_json
-
 
 def load_or_compute(path: Path, settings: Mapping[str, Any], compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """The stored result, or a new one, which is stored.
@@ -22,6 +20,8 @@ def load_or_compute(path: Path, settings: Mapping[str, Any], compute: Callable[[
     Raises:
         ValueError: If the file has the result of other settings; the message names them.
     """
+    from charax.train._checkpoints import write_json  # which imports JAX
+
     wanted = json.loads(json.dumps(settings))
     if path.exists():
         stored = json.loads(path.read_text())

@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from charax.pde import PROBLEMS, Burgers, PaperProblem, PlaneBurgers, Sine, characteristics, shock_time
+from charax.pde import PROBLEMS, Burgers, PaperProblem, PlaneBurgers, Sine, TracerBurgers, characteristics, shock_time
 
 CROSSINGS = {
     "sine": (lambda: Burgers(profile=Sine(amplitude=2.0, wavenumber=1.5)), 1 / 3),
@@ -39,22 +39,23 @@ def test_shock_time_jits_and_differentiates():
 
 def test_characteristics_of_burgers_are_straight_and_keep_their_value():
     starts, times = jnp.linspace(-2, 2, 5)[:, None], jnp.array([0.0, 0.5, 3.0])
-    curves = characteristics(PROBLEMS["burgers-sine"](), starts, times)
+    curves = characteristics(TracerBurgers(profile=Sine()), starts, times)
     value = np.sin(starts[:, 0])
-    np.testing.assert_allclose(curves.u, np.broadcast_to(value, (3, 5)), atol=1e-9)
+    np.testing.assert_allclose(curves.u[..., 0], np.broadcast_to(value, (3, 5)), atol=1e-9)
+    np.testing.assert_allclose(curves.u[..., 1], np.exp(-times[:, None]) * np.cos(starts[:, 0]), atol=1e-8)
     np.testing.assert_allclose(curves.x[..., 0], starts[:, 0] + times[:, None] * value, atol=1e-9)
+
+
+def test_characteristics_at_time_0_are_at_their_foot_points():
+    curves = characteristics(TracerBurgers(profile=Sine()), jnp.zeros((5, 1)), jnp.zeros(3))
+    assert curves.u.shape == (3, 5, 2)
+    assert not curves.x.any()
 
 
 def test_characteristics_of_a_rotation_are_circles():
     curves = characteristics(PROBLEMS["rotation"](), jnp.array([[1.0, 0.0]]), jnp.linspace(0, 6, 7))
     circle = np.stack([np.cos(curves.t), np.sin(curves.t)], axis=1)
     np.testing.assert_allclose(curves.x[:, 0], circle, atol=1e-8)
-
-
-def test_characteristics_at_the_start_are_the_start():
-    curves = characteristics(PROBLEMS["burgers-tracer"](), jnp.zeros((2, 1)), jnp.zeros(1))
-    assert curves.u.shape == (1, 2, 2)
-    assert not curves.x.any()
 
 
 @pytest.mark.parametrize("times", [[1.0, 0.5], [-1.0, 0.0], [0.0, np.nan], []])

@@ -1,10 +1,13 @@
-"""Every example in the documentation runs as written."""
+"""Every example in the documentation runs as written, and every public name is documented."""
 
 import importlib
 import inspect
 import pkgutil
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -13,8 +16,34 @@ import charax
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
+WITHOUT_EXAMPLE = {
+    "AbstractConfig",
+    "AbstractTask",
+    "FitResult",
+    "LoopConfig",
+    "OptimizerConfig",
+    "Predictions",
+    "Run",
+    "SolverConfig",
+    "Splits",
+    "TaskData",
+    "TrainedModel",
+    "evaluate",
+    "load_config",
+    "load_run",
+    "predict",
+    "register_task",
+    "resume",
+    "sample",
+    "save_model",
+    "train_or_load",
+    "train_seeds",
+}
+"""Public names that have no example yet. The list may only become shorter."""
 
-def modules():
+
+def modules() -> list[ModuleType]:
+    """All modules. Packages load their names on first use, so that examples are looked for where they are defined."""
     return [
         importlib.import_module(found.name)
         for found in pkgutil.walk_packages(charax.__path__, "charax.")
@@ -22,28 +51,65 @@ def modules():
     ]
 
 
-def examples():
+def docstrings(module: ModuleType) -> Iterator[tuple[str, str]]:
+    """The docstrings of a module, of what it defines, and of the methods of its classes."""
+    yield module.__name__, module.__doc__ or ""
+    for name, thing in vars(module).items():
+        if getattr(thing, "__module__", None) != module.__name__:
+            continue  # imported
+        yield f"{module.__name__}.{name}", inspect.cleandoc(getattr(thing, "__doc__", None) or "")
+        for method, member in vars(thing).items() if inspect.isclass(thing) else ():
+            function = member.__func__ if isinstance(member, classmethod | staticmethod) else member
+            if callable(function) or isinstance(function, property):
+                yield f"{module.__name__}.{name}.{method}", inspect.cleandoc(getattr(function, "__doc__", None) or "")
+
+
+def examples_in_docstrings() -> Iterator[Any]:
     for module in modules():
-        for name, thing in vars(module).items():
-            if getattr(thing, "__module__", None) != module.__name__ or not inspect.getdoc(thing):
-                continue
-            for i, block in enumerate(BLOCK.findall(inspect.getdoc(thing) or "")):
-                # Every example of a PDE compiles three solves.
-                marks = [pytest.mark.slow] if module.__name__.startswith("charax.pde") else []
-                yield pytest.param(block, id=f"{module.__name__}.{name}-{i}", marks=marks)
-    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        # Every example of a PDE compiles three solves.
+        marks = [pytest.mark.slow] if module.__name__.startswith("charax.pde") else []
+        for name, text in docstrings(module):
+            for i, block in enumerate(BLOCK.findall(text)):
+                yield pytest.param(block, id=f"{name}-{i}", marks=marks)
+
+
+def examples_in_pages() -> Iterator[Any]:
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         for i, block in enumerate(BLOCK.findall(page.read_text())):
-            yield pytest.param(block, id=f"{page.name}-{i}")
+            yield pytest.param(block, id=f"{page.relative_to(ROOT)}-{i}")
 
 
-@pytest.mark.parametrize("block", list(examples()))
+IN_DOCSTRINGS, IN_PAGES = list(examples_in_docstrings()), list(examples_in_pages())
+
+
+@pytest.mark.parametrize("block", [*IN_DOCSTRINGS, *IN_PAGES])
 def test_example_runs_as_written(block):
     exec(compile(inspect.cleandoc(block), "<example>", "exec"), {})
 
 
+def test_every_example_in_the_source_is_run():
+    written = sum(path.read_text().count("```python\n") for path in (ROOT / "charax").rglob("*.py"))
+    assert len(IN_DOCSTRINGS) == written
+
+
 def test_every_public_name_is_documented():
-    for module in modules():
+    for module in [charax, *modules()]:
         for name in getattr(module, "__all__", []):
             thing = getattr(module, name)
             if inspect.isclass(thing) or inspect.isfunction(thing):
                 assert inspect.getdoc(thing), f"{module.__name__}.{name} has no docstring"
+
+
+FLAT = [name for name in charax.__all__ if not isinstance(getattr(charax, name), ModuleType | str)]
+
+
+@pytest.mark.parametrize("name", sorted(set(FLAT) - WITHOUT_EXAMPLE))
+def test_every_name_of_the_flat_api_has_an_example(name):
+    thing = getattr(charax, name)
+    own = f"{thing.__module__}.{thing.__name__}"
+    texts = dict(docstrings(importlib.import_module(thing.__module__)))
+    assert any(BLOCK.search(text) for key, text in texts.items() if key == own or key.startswith(f"{own}."))
+
+
+def test_names_without_an_example_are_still_there():
+    assert set(FLAT) >= WITHOUT_EXAMPLE

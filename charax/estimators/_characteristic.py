@@ -64,6 +64,8 @@ class CharacteristicRegressor(RegressorMixin, AbstractEstimator):
         best_loss_ (float): The loss of the selected weights.
         input_scale_ (Standardizer): The standardization of the features.
         output_scale_ (Standardizer): The standardization of the targets.
+        outputs_2d_ (bool): Whether the targets of `fit` had two dimensions.
+        ensemble_ (Ensemble): The selected weights; `ensemble_.model(0)` is the trained model.
 
     ```python
     import numpy as np

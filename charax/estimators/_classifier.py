@@ -59,6 +59,7 @@ class CNODEClassifier(ClassifierMixin, AbstractSupervisedEstimator):
             rows if `early_stopping` is False.
         best_loss_ (float): The loss of the selected weights, averaged over the members.
         input_scale_ (Standardizer): The standardization of the features.
+        ensemble_ (Ensemble): The selected weights; `ensemble_.model(i)` is member number i.
 
     ```python
     from sklearn.datasets import load_iris

@@ -61,6 +61,7 @@ class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AbstractEst
             False.
         best_loss_ (float): The loss of the selected weights.
         input_scale_ (Standardizer): The standardization of the features.
+        ensemble_ (Ensemble): The selected weights; `ensemble_.model(0)` is the trained model.
 
     ```python
     from sklearn.datasets import make_moons

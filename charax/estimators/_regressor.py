@@ -60,6 +60,8 @@ class CNODERegressor(RegressorMixin, AbstractSupervisedEstimator):
         best_loss_ (float): The loss of the selected weights, averaged over the members.
         input_scale_ (Standardizer): The standardization of the features.
         output_scale_ (Standardizer): The standardization of the targets.
+        outputs_2d_ (bool): Whether the targets of `fit` had two dimensions.
+        ensemble_ (Ensemble): The selected weights; `ensemble_.model(i)` is member number i.
 
     ```python
     from sklearn.datasets import load_diabetes

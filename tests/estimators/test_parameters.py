@@ -67,10 +67,12 @@ _OBSERVED: dict[str, Observed] = {}
 
 
 def observe(estimator: BaseEstimator) -> Observed:
-    """Fit twice, since that is where a warm start is seen; without one the second fit repeats the first."""
+    """Fit once; twice with a warm start, which would otherwise repeat the first fit."""
     if (key := repr(estimator)) not in _OBSERVED:
         with redirect_stdout(StringIO()) as out:
-            fitted: Any = clone(estimator).fit(ROWS, LENGTHS).fit(ROWS, LENGTHS)
+            fitted: Any = clone(estimator).fit(ROWS, LENGTHS)
+            if fitted.warm_start:
+                fitted.fit(ROWS, LENGTHS)
         predict = fitted.score_samples if isinstance(fitted, FlowDensity) else fitted.predict
         _OBSERVED[key] = Observed(predict(ROWS).tolist(), fitted.loss_curve_, out.getvalue().count("validation"))
     return _OBSERVED[key]
@@ -92,7 +94,7 @@ def test_classifier_has_the_parameters_of_the_regressor():
 def test_max_iter_is_the_number_of_epochs_and_verbose_prints_a_line_for_each():
     regressor = clone(ESTIMATORS["regressor"])
     assert len(observe(regressor.set_params(max_iter=5)).loss_curve) == 5
-    assert observe(regressor.set_params(verbose=True)).printed == 2 * 5
+    assert observe(regressor.set_params(verbose=True)).printed == 5
 
 
 @pytest.mark.slow

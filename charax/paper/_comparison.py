@@ -1,5 +1,6 @@
 """Train several methods on the same data, with the same number of parameters, over several seeds."""
 
+import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -28,30 +29,41 @@ class MethodResult(NamedTuple):
             metric: Name of the metric.
 
         Returns:
-            A flat row; the standard deviation of one seed is None.
+            A flat row; the standard deviation of one seed is None, and so is a mean of what is not finite.
         """
         summaries = [run.summary() for run in self.runs]
-        mean, sd = train.mean_and_sd([summary[metric] for summary in summaries])
+        mean, sd = average([summary[metric] for summary in summaries])
         return {
             "dataset": self.dataset,
             "method": self.method,
             "parameters": summaries[0]["parameters"],
             f"{metric}_mean": mean,
             f"{metric}_sd": sd,
-            "nfe": statistics.mean(summary["nfe"] for summary in summaries),
+            "nfe": average([summary["nfe"] for summary in summaries])[0],
             "seconds": sum(summary["seconds"] for summary in summaries),
         }
 
-    def learning_curves(self, metric: str = "accuracy") -> list[list[float]]:
+    def learning_curves(self, metric: str = "accuracy") -> list[list[float | None]]:
         """Collect a validation metric.
 
         Args:
             metric: Name of the metric.
 
         Returns:
-            Its value after every epoch, per seed.
+            Its value after every epoch, per seed; None where it was not finite.
         """
         return [[row[f"validation_{metric}"] for row in run.epochs] for run in self.runs]
+
+
+def average(values: Sequence[float | None]) -> tuple[float | None, float | None]:
+    """The mean and the standard deviation over seeds; None if one of them was not finite."""
+    numbers = [value for value in values if value is not None]
+    return train.mean_and_sd(numbers) if len(numbers) == len(values) else (None, None)
+
+
+def by_epoch(curves: Sequence[Sequence[float | None]]) -> list[list[float]]:
+    """The values of all seeds after each epoch that all of them have; NaN leaves a gap in a line."""
+    return [[math.nan if value is None else value for value in column] for column in zip(*curves, strict=False)]
 
 
 def compare(
@@ -139,8 +151,8 @@ def plot_dynamics(dynamics: Mapping[str, Sequence[MethodResult]], path: Path, *,
 
 def _plot_curve(axis, result: MethodResult, metric: str) -> None:
     curves = result.learning_curves(metric)
-    epochs = range(1, 1 + min(map(len, curves)))
-    columns = list(zip(*curves, strict=False))
+    columns = by_epoch(curves)
+    epochs = range(1, 1 + len(columns))
     colour = {"node": plotting.NODE, "c-node": plotting.C_NODE}[result.method]
     axis.plot(
         epochs, [statistics.mean(each) for each in columns], "o-", markersize=3, color=colour, label=result.method

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from charax import data as datasets
 from charax import plotting
 from charax.models import FlowMethod
-from charax.paper._comparison import MethodResult, compare
+from charax.paper._comparison import MethodResult, by_epoch, compare
 from charax.paper._experiment import AbstractExperiment
 from charax.paper._report import Column, Report
 from charax.tasks import DensityConfig
@@ -67,7 +67,8 @@ class Kinetic(AbstractExperiment):
         """Test NLL and function evaluations of both, and their ratios to the first."""
         rows = [one.row("nll") | {"kinetic": weight} for weight, one in zip((0.0, self.weight), results, strict=True)]
         return [
-            row | {"nll_ratio": row["nll_mean"] / rows[0]["nll_mean"], "nfe_ratio": row["nfe"] / rows[0]["nfe"]}
+            row
+            | {f"{name}_ratio": _ratio(row[key], rows[0][key]) for name, key in (("nll", "nll_mean"), ("nfe", "nfe"))}
             for row in rows
         ]
 
@@ -80,7 +81,7 @@ class Kinetic(AbstractExperiment):
                 axes, ("nll", "nfe"), ("validation NLL", "function evaluations"), strict=True
             ):
                 for one, colour, name in zip(results, (plotting.EXACT, plotting.C_NODE), names, strict=True):
-                    columns = list(zip(*one.learning_curves(metric), strict=True))
+                    columns = by_epoch(one.learning_curves(metric))
                     epochs = range(1, 1 + len(columns))
                     mean = [statistics.mean(column) for column in columns]
                     axis.plot(epochs, mean, "o-", markersize=3, color=colour, label=name)
@@ -90,3 +91,7 @@ class Kinetic(AbstractExperiment):
                 axis.set_ylabel(label)
             figure.axes[0].legend()
         return path
+
+
+def _ratio(value: float | None, first: float | None) -> float | None:
+    return None if value is None or not first else value / first

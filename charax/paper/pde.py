@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from charax import data, plotting, train
 from charax.models import PDEMethod
+from charax.paper._comparison import average
 from charax.paper._experiment import AbstractExperiment, choose
 from charax.paper._report import Column, Report
 from charax.tasks import PDEConfig
@@ -155,9 +156,9 @@ class PDE(AbstractExperiment):
 def _row(problem: str, method: PDEMethod, runs: "Sequence[Run]") -> dict[str, Any]:
     """Relative errors in percent, within the time of the data and in the same time again."""
     summaries = [run.summary() for run in runs]
-    mean, sd = train.mean_and_sd([summary["deviation_percent"] for summary in summaries])
+    mean, sd = average([summary["deviation_percent"] for summary in summaries])
     later = [extrapolate(run, problem) for run in runs] if problem in EXTRAPOLATED else []
-    later_mean, later_sd = train.mean_and_sd([error for error, _ in later]) if later else (None, None)
+    later_mean, later_sd = average([error for error, _ in later]) if later else (None, None)
     return {
         "problem": problem,
         "method": method,
@@ -172,7 +173,7 @@ def _row(problem: str, method: PDEMethod, runs: "Sequence[Run]") -> dict[str, An
     }
 
 
-def extrapolate(run: "Run", problem: str, *, points: int = 200) -> tuple[float, float]:
+def extrapolate(run: "Run", problem: str, *, points: int = 200) -> tuple[float | None, float]:
     """Relative error after the time of the data, where a characteristic is found; share of points without one. In %."""
     import numpy as np
 
@@ -181,7 +182,7 @@ def extrapolate(run: "Run", problem: str, *, points: int = 200) -> tuple[float, 
     later = data.sample_problem(problem, points, seed=[run.config.loop.seed, 1], between=(end, 2 * end))
     u, found = task.evaluate(model, np.concatenate([later.x, later.t[:, None]], axis=1))  # pyright: ignore[reportAttributeAccessIssue]
     error = np.linalg.norm(u - later.u, axis=1) / np.linalg.norm(later.u, axis=1)
-    return 100 * float(error[found].mean()) if found.any() else float("nan"), 100 * float(1 - found.mean())
+    return 100 * float(error[found].mean()) if found.any() else None, 100 * float(1 - found.mean())
 
 
 def _describe(equation: Mapping[str, Any] | None) -> str:
@@ -203,10 +204,11 @@ def plot_errors(rows: Sequence[dict[str, Any]], path: Path) -> Path:
         axis = figure.add_subplot()
         for row in rows:
             position = problems.index(row["problem"]) + (methods.index(row["method"]) - (len(methods) - 1) / 2) * width
-            axis.bar(position, row["deviation_percent_mean"], 0.9 * width, color=colours[row["method"]])
-            axis.errorbar(
-                position, row["deviation_percent_mean"], row["deviation_percent_sd"], color="black", capsize=3
-            )
+            if row["deviation_percent_mean"] is not None:
+                axis.bar(position, row["deviation_percent_mean"], 0.9 * width, color=colours[row["method"]])
+                axis.errorbar(
+                    position, row["deviation_percent_mean"], row["deviation_percent_sd"], color="black", capsize=3
+                )
             if row["deviation_percent_paper"] is not None:
                 ends = [position - width / 2, position + width / 2]
                 axis.plot(ends, [row["deviation_percent_paper"]] * 2, color=plotting.EXACT, linestyle="--")

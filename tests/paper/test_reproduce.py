@@ -178,7 +178,7 @@ def test_it_prints_one_json_object_and_leaves_a_record_a_page_and_figures(reprod
     name, case, _, folder, (status, out, err), plotted = reproduced
     assert status == 0, err
     (line,) = out.splitlines()
-    answer = json.loads(line)
+    answer = json.loads(line, parse_constant=pytest.fail)  # JSON has no NaN and no infinity
     assert list(answer) == case.answer.split()
     rows = answer.get("rows", [])
     assert len(rows) == case.rows

@@ -16,9 +16,9 @@ from .data import load_dataset as load_dataset
 from .data import load_density_data as load_density_data
 from .data import load_series as load_series
 from .data import load_solution as load_solution
+from .estimators import CharacteristicRegressor as CharacteristicRegressor
 from .estimators import CNODEClassifier as CNODEClassifier
 from .estimators import CNODERegressor as CNODERegressor
-from .estimators import CharacteristicRegressor as CharacteristicRegressor
 from .estimators import FlowDensity as FlowDensity
 from .fields import AbstractField as AbstractField
 from .fields import AbstractJacobian as AbstractJacobian
@@ -64,8 +64,8 @@ from .models.flows import AbstractTrace as AbstractTrace
 from .models.flows import ContinuousFlow as ContinuousFlow
 from .models.flows import ExactTrace as ExactTrace
 from .models.flows import FlowResult as FlowResult
-from .models.flows import HutchPlusPlus as HutchPlusPlus
 from .models.flows import Hutchinson as Hutchinson
+from .models.flows import HutchPlusPlus as HutchPlusPlus
 from .models.flows import ImageFlowDesign as ImageFlowDesign
 from .models.flows import MultiScaleFlow as MultiScaleFlow
 from .models.flows import Pixels as Pixels

@@ -1,6 +1,7 @@
 """What a config leads to, part by part: so that a test can say what each of its fields changes."""
 
 import dataclasses
+import functools
 import hashlib
 from typing import Any, NamedTuple
 
@@ -57,6 +58,7 @@ def changed_parts(case: Case) -> set[str]:
     return {name for name in before if before[name] != after[name]}
 
 
+@functools.cache
 def observe(config: AbstractConfig) -> dict[str, Any]:
     """The data, their description, the model, the solver, the rest of the task, and what the engine is given."""
     data = config.load_data()

@@ -8,7 +8,7 @@ import pytest
 
 import charax
 from charax.cli import main
-from charax.train import TASKS, LoopConfig, OptimizerConfig, load_config, register_task, train
+from charax.train import TASKS, LoopConfig, load_config, register_task, train
 from tests.train.line_task import LineConfig, LineTask
 
 
@@ -20,8 +20,7 @@ def new_points(tmp_path):
 
 
 def test_it_is_trained_loaded_evaluated_and_predicts(line_task, tmp_path, new_points):
-    config = LineConfig(optimizer=OptimizerConfig(learning_rate=0.1), loop=LoopConfig(epochs=20, batch_size=8))
-    run = train(config, tmp_path / "run")
+    run = train(LineConfig(loop=LoopConfig(epochs=20, batch_size=8)), tmp_path / "run")
     assert run.summary().keys() == {"run", "loss", "validation_loss", "nfe", "parameters", "seconds"}
     assert run.summary()["parameters"] == 3
     trained = charax.load_model(tmp_path / "run")

@@ -83,7 +83,8 @@ def test_lines_that_the_checkpoint_counts_must_be_there(tmp_path, content):
 
 
 def test_a_run_resumes_from_the_checkpoint_before_a_damaged_one(line, tmp_path, metrics_of):
-    loop, optimizer = LoopConfig(epochs=4, batch_size=8), OptimizerConfig(ema=0.9)
+    loop = LoopConfig(epochs=4, batch_size=8)
+    optimizer = OptimizerConfig(learning_rate=0.1, weight_decay=0.01, schedule="constant", ema=0.9)
     fit(*line, loop, optimizer, folder=tmp_path)
     whole = metrics_of(tmp_path)
     truncate(tmp_path / "checkpoints" / "20")

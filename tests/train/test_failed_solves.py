@@ -64,8 +64,22 @@ def test_ten_in_a_row_are_divergence(backsolve):
         fit(*backsolve(slice(None)), LOOP, FAST)
 
 
-def test_at_the_command_line_that_is_status_1(refuse, tmp_path):
-    x = np.full((30, 2), 1e3, np.float32)
+@pytest.fixture
+def diverging(tmp_path) -> list[object]:
+    """The arguments of a command each of whose backward solves fails."""
+    x = np.full((120, 2), 1e3, np.float32)
     np.savez(tmp_path / "far.npz", x=x, y=x[:, 0])
-    arguments = ["train", "line", "--data", tmp_path / "far.npz", "--adjoint", "backsolve", "--epochs", 20]
-    assert "the solve failed each time" in refuse(*arguments, "--output", tmp_path, status=1)
+    return ["train", "line", "--data", tmp_path / "far.npz", "--adjoint", "backsolve", "--output", tmp_path]
+
+
+def test_at_the_command_line_that_is_status_1(refuse, diverging):
+    assert "the solve failed each time" in refuse(*diverging, status=1)
+
+
+def test_with_synchronous_dispatch_too(start, diverging):
+    process = start(*diverging, JAX_CPU_ENABLE_ASYNC_DISPATCH="false")
+    output, errors = process.communicate()
+    assert process.returncode == 1, errors
+    assert output == ""
+    assert "the solve failed each time" in errors
+    assert "Traceback" not in errors

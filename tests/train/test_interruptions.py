@@ -129,7 +129,7 @@ def test_a_finished_run_is_not_trained_again(ask, trained, metrics_of):
 
 
 def test_a_run_whose_data_have_changed_is_not_resumed(refuse, command, tmp_path):
-    x = np.random.default_rng(0).normal(size=(30, 2))
+    x = np.random.default_rng(0).normal(size=(120, 2))
     np.savez(tmp_path / "points.npz", x=x, y=x.sum(axis=1))
     assert main([*command(tmp_path / "run"), "--data", str(tmp_path / "points.npz")]) == 0
     truncate_lines(tmp_path / "run" / "metrics.jsonl", 1)  # as if it had been interrupted

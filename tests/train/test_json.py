@@ -18,10 +18,9 @@ from tests.train.strategies import build, values_of
 CONFIGS = {**TASKS, "line": LineConfig}
 SPECS = {name: get_type_hints(config.task_type())["spec"] for name, config in CONFIGS.items()}
 STORED = {f"{name} config": cls for name, cls in CONFIGS.items()} | {f"{name} spec": cls for name, cls in SPECS.items()}
-many = settings(max_examples=20)
 
 
-@many
+@settings(max_examples=15)
 @given(data=st.data())
 @pytest.mark.parametrize("name", STORED)
 def test_there_and_back_is_an_equal_object(name, data):
@@ -32,6 +31,7 @@ def test_there_and_back_is_an_equal_object(name, data):
     assert repr(again) == repr(value)  # 1 == 1.0 == True, but they are not the same setting
 
 
+@settings(max_examples=3)
 @given(data=st.data())
 @pytest.mark.parametrize("name", TASKS)
 def test_a_file_gives_the_config_that_was_written(name, data, tmp_path_factory):
@@ -59,7 +59,7 @@ def replaced(stored: Any, path: tuple, value: Any) -> Any:
 ODD = [None, True, -1, 0, 10**400, 0.5, -math.inf, math.nan, "", "odd", [], [[]], {}, {"odd": 1}]
 
 
-@many
+@settings(max_examples=15)
 @given(data=st.data())
 @pytest.mark.parametrize("name", STORED)
 def test_an_odd_value_anywhere_is_valid_or_one_sentence_that_names_the_file(name, data):
@@ -75,7 +75,7 @@ def test_an_odd_value_anywhere_is_valid_or_one_sentence_that_names_the_file(name
     assert "\n" not in reason
 
 
-@many
+@settings(max_examples=6)
 @given(data=st.data())
 @pytest.mark.parametrize("name", STORED)
 def test_a_missing_and_an_unknown_name_are_named(name, data):

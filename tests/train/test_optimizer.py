@@ -115,7 +115,7 @@ def test_the_average_follows_the_weights_with_its_decay_and_faster_at_first(line
 
 def test_the_average_is_what_is_evaluated_and_returned(line):
     loop = LoopConfig(epochs=2, batch_size=8)
-    config = OptimizerConfig(learning_rate=0.1, ema=0.9)
+    config = OptimizerConfig(learning_rate=0.1, weight_decay=0.01, schedule="constant", ema=0.9)
     fitted = fit(*line, loop, config)
     final = fit(*line, loop, dataclasses.replace(config, ema=None))
     assert [row["loss"] for row in fitted.history[:-1]] == [row["loss"] for row in final.history[:-1]]
@@ -137,7 +137,7 @@ def test_steps_in_one_scan_are_the_steps_one_by_one(line):
 OTHER = {
     "learning_rate": 0.03,
     "weight_decay": 0.5,
-    "schedule": "constant",
+    "schedule": "cosine",
     "clip": 100.0,
     "ema": 0.9,
     "epochs": 3,
@@ -148,7 +148,7 @@ OTHER = {
 }
 """Another value of each field."""
 
-BASE = OptimizerConfig(learning_rate=0.3, clip=1.0), LoopConfig(epochs=4, batch_size=8)
+BASE = OptimizerConfig(learning_rate=0.3, schedule="constant"), LoopConfig(epochs=4, batch_size=8)
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ from rich.console import Console
 
 from charax.train import Lines, Live, LoopConfig, fit, make_progress
 from charax.train._step import StepMetrics
+from tests.train.line_task import LineConfig
 
 ROW = {"epoch": 2, "step": 10, "loss": 0.5, "validation_loss": 0.25, "nfe": 4.0, "skipped": 0, "seconds": 1.25}
 
@@ -56,7 +57,7 @@ def test_every_step_and_every_epoch_is_reported(line):
         def epoch(self, row):
             epochs.append(row["epoch"])
 
-    fit(*line, LoopConfig(epochs=2, batch_size=8), progress=Counting(console()))
+    fit(*line, LoopConfig(epochs=2, batch_size=8), LineConfig().optimizer, progress=Counting(console()))
     assert [epoch for epoch, _ in steps] == [0] * 5 + [1] * 5
     assert all(np.isfinite(loss) for _, loss in steps)
     assert epochs == [1, 2]

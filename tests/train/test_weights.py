@@ -107,7 +107,7 @@ def test_a_model_that_is_not_there_yet_is_named(line_task, tmp_path, name):
 
 
 def test_loading_needs_neither_the_data_nor_the_checkpoints(line_task, tmp_path):
-    np.savez(tmp_path / "points.npz", x=np.random.default_rng(0).normal(size=(30, 2)), y=np.zeros(30))
+    np.savez(tmp_path / "points.npz", x=np.random.default_rng(0).normal(size=(120, 2)), y=np.zeros(120))
     train(LineConfig(data=str(tmp_path / "points.npz")), tmp_path / "run")
     (tmp_path / "points.npz").unlink()
     moved = shutil.move(tmp_path / "run", tmp_path / "moved")

@@ -9,12 +9,12 @@ from pathlib import Path
 import diffrax
 import pytest
 
+pytestmark = pytest.mark.slow  # tests/train/test_failed_solves.py raises the same error, and compiles in a blink
 ROOT = Path(__file__).parents[3]
 FLAGS = "--method node --width 4 --solver dopri5 --rtol 1e-3 --adjoint backsolve --epochs 2 --batch-size 32"
 WORDS = "10 steps in a row were skipped, up to step 10: the solve failed each time: loosen the tolerance (rtol 1e-03)"
 
 
-@pytest.mark.slow  # tests/train/test_failed_solves.py raises the same error, and compiles in a blink
 def test_with_asynchronous_dispatch(monkeypatch, blobs, refuse, tmp_path):
     monkeypatch.setattr(diffrax, "BacksolveAdjoint", functools.partial(diffrax.BacksolveAdjoint, max_steps=1))
     place = ["--data", blobs, "--output", tmp_path]

@@ -7,7 +7,7 @@ import pytest
 
 from charax.cli import main
 
-FLAGS = "--width 4 --characteristic-dim 2 --solver euler --steps 4 --epochs 3 --batch-size 16"
+FLAGS = "--width 4 --characteristic-dim 2 --solver euler --steps 4 --epochs 2 --batch-size 16"
 
 
 @pytest.fixture(scope="session")
@@ -43,7 +43,7 @@ def pair(tmp_path_factory) -> Path:
 def conditional(pair, tmp_path_factory) -> Path:
     """The folder of a finished run with one density per class."""
     folder = tmp_path_factory.mktemp("runs")
-    flags = "--conditional --method node --width 8 --solver midpoint --steps 3 --epochs 12 --batch-size 32"
+    flags = "--conditional --method node --width 8 --solver euler --steps 4 --epochs 12 --batch-size 32"
     place = ["--data", str(pair), "--output", str(folder), "--name", "run", "--learning-rate", "0.05"]
     assert main(["train", "density", *place, *flags.split()]) == 0
     return folder / "run"

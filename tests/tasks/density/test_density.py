@@ -70,7 +70,7 @@ def test_a_flow_of_images_does_all_of_it_after_its_training(tmp_path, ask):
     """Its learned end times are numbers without an axis, and stay so in a file."""
     images = np.random.default_rng(0).integers(0, 256, (40, 4, 4), dtype=np.uint8)
     np.savez(tmp_path / "images.npz", x=images)
-    size = "--width 2 --characteristic-dim 1 --solver euler --steps 2 --epochs 1 --batch-size 14"
+    size = "--method node --width 2 --solver euler --steps 1 --epochs 1 --batch-size 14"
     place = ["--data", tmp_path / "images.npz", "--output", tmp_path, "--name", "run"]
     trained, run = ask("train", "density", *size.split(), *place), tmp_path / "run"
     assert set(trained) >= {"run", "bits_per_dim", "validation_bits_per_dim", "nfe", "parameters", "seconds"}

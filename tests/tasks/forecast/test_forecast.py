@@ -51,7 +51,7 @@ def test_a_forecast_has_a_prediction_interval(forecaster, tmp_path, ask):
 
 
 def test_evaluate_repeats_the_errors_of_the_run(forecaster, ask):
-    ended, evaluated = ask("resume", forecaster), ask("evaluate", forecaster)
+    ended, evaluated = load_run(forecaster).summary(), ask("evaluate", forecaster)
     assert ended.keys() >= {"deviation_percent", "error_percent", "validation_error_percent", "covered", "parameters"}
     assert evaluated["error_percent"] == pytest.approx(ended["error_percent"], rel=1e-5)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from charax.tasks.pde import PDEConfig
-from charax.train import load_model, save_config, save_model
+from charax.train import load_model, load_run, save_config, save_model
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -29,7 +29,7 @@ def test_predictions_are_a_table_of_points_and_values(learned, tmp_path, ask):
 
 
 def test_evaluate_repeats_the_errors_of_the_run(learned, ask):
-    ended, evaluated = ask("resume", learned), ask("evaluate", learned)
+    ended, evaluated = load_run(learned).summary(), ask("evaluate", learned)
     for name in ("deviation_percent", "error_percent", "lost"):
         assert evaluated[name] == pytest.approx(ended[name], rel=1e-5)
 
@@ -58,11 +58,15 @@ def crossing(tmp_path_factory) -> Path:
     return folder
 
 
+def write_grid(path: Path, *, reach: float) -> Path:
+    points = [f"{x:.4f},{t:.4f}" for x in np.linspace(1, 1 + reach, 10) for t in np.linspace(0.01, reach, 5)]
+    path.write_text("\n".join(["x,t", *points]) + "\n")
+    return path
+
+
 @pytest.fixture
 def grid(tmp_path) -> Path:
-    points = [f"{x:.4f},{t:.4f}" for x in np.linspace(1, 2, 10) for t in np.linspace(0.01, 1, 5)]
-    (tmp_path / "grid.csv").write_text("\n".join(["x,t", *points]) + "\n")
-    return tmp_path / "grid.csv"
+    return write_grid(tmp_path / "grid.csv", reach=1.0)
 
 
 def test_points_without_a_characteristic_are_marked_and_the_others_are_answered(crossing, grid, tmp_path, ask):
@@ -84,8 +88,9 @@ def test_with_strict_they_are_an_error_that_names_the_first(crossing, grid, tmp_
 
 
 def test_points_outside_of_the_data_are_answered_if_that_is_asked_for(crossing, tmp_path, ask):
-    (tmp_path / "far.csv").write_text("x,t\n1.5,0.1\n3.0,1.5\n")
-    assert ask("predict", crossing, tmp_path / "far.csv", "--output", tmp_path / "out.csv")["predictions"] == 2
+    far = write_grid(tmp_path / "far.csv", reach=2.0)
+    answer = ask("predict", crossing, far, "--output", tmp_path / "out.csv")
+    assert answer["failed"] < answer["predictions"] == 50
 
 
 def test_lost_points_are_left_out_of_the_loss_and_too_many_skip_the_step(crossing):

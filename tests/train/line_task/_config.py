@@ -35,7 +35,9 @@ class LineConfig(AbstractConfig):
     """Slopes of the plane."""
     solver: SolverConfig = field(default_factory=SolverConfig)
     """How to integrate: nothing, here."""
-    optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(learning_rate=0.1, weight_decay=0.0))
+    optimizer: OptimizerConfig = field(
+        default_factory=lambda: OptimizerConfig(learning_rate=0.1, weight_decay=0.0, schedule="constant")
+    )
     """How to optimize."""
     loop: LoopConfig = field(default_factory=lambda: LoopConfig(epochs=3, batch_size=8))
     """How long to train."""

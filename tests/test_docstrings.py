@@ -65,7 +65,8 @@ def check_function(name: str, function: Callable[..., Any]) -> Iterator[str]:
 def check_class(name: str, cls: type) -> Iterator[str]:
     told = described(cls)[0] | described_fields(cls)
     own = vars(cls).get("__init__")
-    if inspect.isfunction(own) and own.__code__.co_filename != "<string>":  # written out, and not by `dataclass`
+    # Written out, and neither by `dataclass` nor for a protocol, which is never made.
+    if inspect.isfunction(own) and own.__module__ == cls.__module__ and own.__code__.co_filename != "<string>":
         wanted = parameters(own)
         told |= described(own)[0]
     elif dataclasses.is_dataclass(cls):

@@ -6,7 +6,13 @@ from jaxtyping import PyTree
 
 
 def name_arrays(tree: PyTree) -> dict[str, np.ndarray]:
-    """Every array of a tree under the name of its path, as in `ode.field.jacobian.networks.0.layers.1.weight`.
+    """Name every array of a tree by its path, as in `ode.field.jacobian.networks.0.layers.1.weight`.
+
+    Args:
+        tree: A model, or any other tree of arrays.
+
+    Returns:
+        The arrays by name.
 
     ```python
     import jax

@@ -17,7 +17,13 @@ Unflatten = Callable[[Float[Array, "parameters"]], eqx.Module]
 
 
 def flatten_model(model: eqx.Module) -> tuple[Float[Array, "parameters"], Unflatten]:
-    """The parameters of a model in one vector, and the model as a function of it.
+    """Flatten the parameters of a model into one vector.
+
+    Args:
+        model: The model.
+
+    Returns:
+        The vector, and a function that builds the model from such a vector.
 
     ```python
     import jax

@@ -72,6 +72,11 @@ class Lines(AbstractProgress):
     """One line per epoch, for logs and pipes."""
 
     def __init__(self, console: "Console"):
+        """Report on a console.
+
+        Args:
+            console: Where to print.
+        """
         self._console = console
         self._epochs = 0
 
@@ -95,6 +100,11 @@ class Live(AbstractProgress):
     _REFRESH = 0.25  # seconds; reading a metric makes the loop wait for it
 
     def __init__(self, console: "Console"):
+        """Report on a console.
+
+        Args:
+            console: Where to print.
+        """
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
         self._lines = Lines(console)

@@ -10,6 +10,12 @@ class Interrupted(KeyboardInterrupt):
     """A signal stopped the run after its state was saved."""
 
     def __init__(self, message: str, number: int):
+        """Describe the interruption.
+
+        Args:
+            message: How to resume.
+            number: The number of the signal.
+        """
         super().__init__(message)
         self.signal = number
 

@@ -5,6 +5,8 @@ from ._conservation import TracerBurgers as TracerBurgers
 from ._conservation import Traffic as Traffic
 from ._curves import Curves as Curves
 from ._curves import characteristics as characteristics
+from ._entropy import Shocks as Shocks
+from ._entropy import shocks as shocks
 from ._failures import FootPointError as FootPointError
 from ._failures import MultivaluedError as MultivaluedError
 from ._points import Branches as Branches

@@ -30,10 +30,6 @@ class PointStatus(enum.IntEnum):
     NOT_CONVERGED = 2
     NOT_INTEGRATED = 3
     MULTIVALUED = 4
-    NOT_FOLLOWED = 3  # FORMER
-
-
-Verdict = PointStatus  # FORMER
 
 
 class PointSolution(eqx.Module):

@@ -10,6 +10,7 @@ import optimistix as optx
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
+from charax.pde._entropy import check_after_shock, solve_entropy
 from charax.pde._failures import describe_point, raise_if_failed
 from charax.pde._flow import integrate_characteristic, prepare, value_shape
 from charax.pde._foot import FootPointSearch, PointSolution, PointStatus, default_root_finder
@@ -55,6 +56,7 @@ def solve(
     x: Float[Array, "*points d"],
     t: Float[Array, "*times"],
     *,
+    after_shock: Literal["error", "entropy"] = "error",
     allow_multivalued: Literal[False] = False,
     solver: Solver | None = None,
     root_finder: optx.AbstractRootFinder | None = None,
@@ -78,6 +80,7 @@ def solve(
     x: Float[Array, "*points d"],
     t: Float[Array, "*times"],
     *,
+    after_shock: Literal["error", "entropy"] = "error",
     allow_multivalued: bool = False,
     solver: Solver | None = None,
     root_finder: optx.AbstractRootFinder | None = None,
@@ -105,6 +108,8 @@ def solve(
         problem: The problem.
         x: Positions, one row per point.
         t: Times, one per point, or one for all.
+        after_shock: What to do where characteristics have crossed: an error, or the entropy solution, whose shocks
+            `shocks` lists. The latter is for scalar problems on a line, outside of `jit`.
         allow_multivalued: Whether to return all values of every point, in one space dimension and outside of `jit`.
             Otherwise a point that several characteristics reach is an error.
         solver: How to integrate; its adjoint and `per_sample` are set here. By default dopri8 to 1e-10 in float64 and
@@ -115,13 +120,19 @@ def solve(
         u at the points, or `Branches` with `allow_multivalued`.
 
     Raises:
-        ValueError: If the points are not finite, lie before t = 0, or have a wrong shape.
+        ValueError: If the points are not finite, lie before t = 0, or have a wrong shape, or the entropy solution is
+            not supported for the problem.
         MultivaluedError: If several characteristics reach a point.
         FootPointError: If the characteristic through a point is not found.
     """
     x, t = _check(problem, x, t)
     problem = cast(problem, x.dtype)
     value_shape(problem, x.dtype)
+    if after_shock != "error":
+        check_after_shock(after_shock, allow_multivalued, root_finder)
+        entropy = solve_entropy(problem, x, t, solver)
+        raise_if_failed(problem, x, t, entropy.status, prepare(solver, x.dtype))
+        return entropy.u
     solver = prepare(solver, x.dtype)
     finder = default_root_finder(problem, x.dtype) if root_finder is None else root_finder
     if allow_multivalued:

@@ -46,6 +46,6 @@ def test_image_classifier(peer, dataset, method, batch, how):
     peer.prepare("image", side.arrays(), tolerance=1e-5, **side.layers())
     solver = Solver("euler", steps=2) if how == "euler 2" else Solver("dopri5", rtol=1e-5, atol=1e-5)
     ours = jnp.asarray(side.infer(solver)())
-    _, walked = side.model(side.images, solver=solver)  # pyright: ignore[reportCallIssue]
-    assert not np.allclose(walked.u, side.model.ode.lift(side.images), atol=1e-2)  # pyright: ignore[reportAttributeAccessIssue]
+    _, solution = side.model(side.images, solver=solver)  # pyright: ignore[reportCallIssue]
+    assert not np.allclose(solution.u, side.model.ode.lift(side.images), atol=1e-2)  # pyright: ignore[reportAttributeAccessIssue]
     assert np.allclose(ours, peer.outputs(how)["logits"], atol=1e-4)

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo test check test-slow test-lowest lint format bench peers clean
+.PHONY: help demo test check test-light test-slow test-lowest lint format bench peers clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -26,7 +26,9 @@ test: $(INSTALLED)  ## The fast tests; PACKAGE=solve for those of one package
 	$(FAST) $(BIN)/python -m pytest -q -n 2 --dist worksteal $(if $(PACKAGE),tests/$(PACKAGE))
 
 check: $(INSTALLED)  ## Ruff, pyright, import order and the tests of the light packages, in about a minute
-	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory -j 2 --output-sync=target lint test-light
+
+test-light: $(INSTALLED)
 	$(FAST) $(BIN)/python -m pytest -q -n 2 --dist worksteal $(addprefix tests/,$(LIGHT)) tests/test_docstrings.py
 
 test-slow: $(INSTALLED)  ## The tests that take minutes

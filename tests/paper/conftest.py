@@ -12,6 +12,8 @@ from charax.solve import Solver
 from charax.tasks import DensityConfig
 from charax.train import Run, SolverConfig
 
+pytest.register_assert_rewrite("tests.paper.claims")
+
 
 @pytest.fixture(scope="module")
 def small_models() -> Iterator[list[str]]:

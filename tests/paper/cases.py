@@ -1,0 +1,136 @@
+"""How every experiment is called in a test, and what it leaves. A new experiment needs a case."""
+
+import io
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from charax.cli import main
+
+
+class Case(NamedTuple):
+    """How an experiment is called, and what it leaves. Scripts rely on the keys: none may be lost or renamed."""
+
+    flags: str
+    rows: int
+    keys: str
+    record: str = ""
+    """Keys of NAME.json in addition to those of the answer."""
+    answer: str = "rows"
+    figures: str = ""
+    plotted: str = ""
+    """Runs that get figures of their own."""
+    other: str = "--epochs 2"
+    """Another setting, which does not fit the runs in the folder."""
+
+
+CASES = {
+    "propositions": Case(
+        "",
+        0,
+        "",
+        answer="intersecting homeomorphism characteristics log_density",
+        figures="intersecting.png homeomorphism.png characteristics.png log_density.png",
+        other="",
+    ),
+    "separations": Case(
+        "--problem swap --variant c-node-k2-u0 --seeds 1 --steps 2 --points 10",
+        1,
+        "problem method k reads_u0 error_mean error_sd nfe parameters seconds variant",
+        record="seeds steps points",
+        figures="separations.png",
+        other="--steps 3",
+    ),
+    "table1": Case(
+        "--budget smoke --method c-node --epochs 1",
+        1,
+        "dataset method parameters accuracy_mean accuracy_sd nfe seconds parameters_paper accuracy_paper nfe_paper",
+        record="budget changed dynamics",
+        figures="training-dynamics.png",
+    ),
+    "toy-flow": Case(
+        "--iterations 2 --seeds 1",
+        2,
+        "dataset method parameters nll_mean nll_sd nfe seconds",
+        record="recipe iterations",
+        figures="toy-flow.png",
+        plotted="density-circles-c-node-seed0 density-circles-node-seed0",
+        other="--iterations 3",
+    ),
+    "tabular": Case(
+        "--table iris --seeds 1 --epochs 1",
+        1,
+        "dataset dimensions method parameters log_likelihood_mean log_likelihood_sd log_likelihood_gaussian "
+        "log_likelihood_kernel nfe seconds better_or_equal",
+        record="seeds",
+    ),
+    "kinetic": Case(
+        "--data POINTS --epochs 1 --seeds 1",
+        2,
+        "dataset method parameters nll_mean nll_sd nfe seconds kinetic nll_ratio nfe_ratio",
+        record="sharpness",
+        figures="kinetic.png",
+    ),
+    "table2": Case(
+        "--budget smoke --method c-node",
+        1,
+        "dataset method parameters bits_per_dim_mean bits_per_dim_sd nfe seconds bits_per_dim_paper nfe_paper "
+        "parameters_paper",
+        record="budget changed",
+        figures="table2.png",
+        plotted="density-digits-by2-c-node-seed0",
+    ),
+    "pde": Case(
+        "--budget smoke --method node-fair --epochs 1",
+        1,
+        "problem method parameters deviation_percent_mean deviation_percent_sd deviation_percent_paper "
+        "extrapolation_percent_mean extrapolation_percent_sd extrapolation_lost_percent seconds",
+        record="budget",
+        figures="deviations.png",
+        plotted="pde-paper-node-fair-seed0",
+    ),
+    "timeseries": Case(
+        "--method node-fair --seeds 1 --epochs 1",
+        6,
+        "method interval parameters deviation_percent_mean deviation_percent_sd deviation_percent_paper "
+        "deviation_percent_floor seconds",
+        record="floor_percent",
+        figures="intervals.png",
+        plotted="forecast-paper-node-fair-seed0",
+    ),
+    "ablation": Case(
+        "--k 1 2 --epochs 1",
+        2,
+        "dataset k parameters accuracy_mean accuracy_sd validation_mean validation_sd train_loss test_loss aic bic "
+        "seconds",
+        answer="rows picked",
+        figures="ablation.png",
+    ),
+}
+
+
+class Called(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+
+def call(*arguments: object) -> Called:
+    with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
+        status = main([str(argument) for argument in arguments])
+    return Called(status, out.getvalue(), err.getvalue())
+
+
+def reproduce(name: str, folder: Path) -> tuple[list[str], Called]:
+    points = folder / "points.npz"
+    np.savez(points, x=np.random.default_rng(0).normal(size=(80, 2)))
+    flags = [
+        "reproduce",
+        name,
+        *CASES[name].flags.replace("POINTS", str(points)).split(),
+        "--output",
+        str(folder / "r"),
+    ]
+    return flags, call(*flags, "--json")

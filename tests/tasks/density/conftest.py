@@ -22,10 +22,10 @@ def blob(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def flow(blob, tmp_path_factory) -> Path:
-    """The folder of a finished run with a penalty on the kinetic energy."""
+    """The folder of a finished run."""
     folder = tmp_path_factory.mktemp("runs")
     place = ["--data", str(blob), "--output", str(folder), "--name", "run"]
-    assert main(["train", "density", *place, *FLAGS.split(), "--kinetic-penalty", "0.01"]) == 0
+    assert main(["train", "density", *place, *FLAGS.split()]) == 0
     return folder / "run"
 
 
@@ -41,9 +41,10 @@ def pair(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def conditional(pair, tmp_path_factory) -> Path:
-    """The folder of a finished run with one density per class."""
+    """The folder of a finished run with one density per class, and a penalty on the kinetic energy."""
     folder = tmp_path_factory.mktemp("runs")
     flags = "--conditional --method node --width 8 --solver euler --steps 4 --epochs 12 --batch-size 32"
-    place = ["--data", str(pair), "--output", str(folder), "--name", "run", "--learning-rate", "0.05"]
-    assert main(["train", "density", *place, *flags.split()]) == 0
+    place = ["--data", str(pair), "--output", str(folder), "--name", "run"]
+    weights = ["--learning-rate", "0.05", "--kinetic-penalty", "0.001"]
+    assert main(["train", "density", *place, *flags.split(), *weights]) == 0
     return folder / "run"

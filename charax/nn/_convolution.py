@@ -10,16 +10,17 @@ CPU, and far worse inside a loop, which is where an ODE solver puts it. Convolut
 Both are ordinary bilinear JAX primitives, so forward mode, reverse mode, their compositions to any
 order, `vmap`, `jit` and sharding all work; nothing here is a `custom_vjp`.
 
-Wide 3x3 convolutions of many pixels go through `winograd`, which takes about half the time.
+That is for CPUs; on other platforms both are XLA's own convolutions. Wide 3x3 convolutions of many pixels go through
+`winograd`, which takes about half the time.
 """
 
 from functools import partial
 
 import jax.numpy as jnp
-from jax import lax
+from jax import lax, linear_transpose
 from jax.core import ShapedArray
 from jax.extend.core import Primitive
-from jax.interpreters import ad, batching, mlir
+from jax.interpreters import ad, batching, mlir, xla
 from jaxtyping import Array, Float
 
 from charax.nn._winograd import convolve_tiles, correlate_tiles, is_worthwhile
@@ -64,11 +65,32 @@ def _flip(kernel):
 # ---- convolve -------------------------------------------------------------------------------------
 
 
-def _convolve_impl(image, kernel):
+def _convolve_plain(image, kernel):
+    return lax.conv_general_dilated(image, kernel, (1, 1), "SAME", dimension_numbers=_LAYOUT)
+
+
+def _convolve_cpu(image, kernel):
     batch, height, width, _ = image.shape
     if is_worthwhile(batch * height * width, kernel.shape[2], kernel.shape[3], *kernel.shape[:2]):
         return convolve_tiles(image, kernel)
-    return lax.conv_general_dilated(image, kernel, (1, 1), "SAME", dimension_numbers=_LAYOUT)
+    channels_in, channels_out = kernel.shape[2:]
+    more_in, more_out = _more_channels(channels_in, channels_out)
+    if more_in:
+        image = jnp.pad(image, ((0, 0), (0, 0), (0, 0), (0, more_in)))
+    if more_in or more_out:
+        kernel = jnp.pad(kernel, ((0, 0), (0, 0), (0, more_in), (0, more_out)))
+    return _convolve_plain(image, kernel)[..., :channels_out]
+
+
+def _more_channels(channels_in: int, channels_out: int) -> tuple[int, int]:
+    """How many channels of zeros make XLA's convolution on a CPU faster.
+
+    XLA (jaxlib 0.10) takes two to nine times as long for input channels that are no multiple of four, and leaves
+    convolutions from and to at most 16 channels to a slower library.
+    """
+    if channels_in <= 2 or channels_out >= 48:
+        return 0, 0
+    return -channels_in % 4, 20 - channels_out if max(channels_in, channels_out) <= 16 else 0
 
 
 def _convolve_shape(image, kernel):
@@ -94,7 +116,13 @@ def _convolve_batched(arguments, axes):
 # ---- correlate ------------------------------------------------------------------------------------
 
 
-def _correlate_impl(image, cotangent, *, rows, columns):
+def _correlate_plain(image, cotangent, *, rows, columns):
+    kernel = jnp.zeros((rows, columns, image.shape[3], cotangent.shape[3]), image.dtype)
+    (gradient,) = linear_transpose(partial(_convolve_plain, image), kernel)(cotangent)
+    return gradient
+
+
+def _correlate_cpu(image, cotangent, *, rows, columns):
     # The correlation of an image with a cotangent of the output is the gradient of the kernel. A few images at a time
     # stay in the cache between the copies and the products, which makes it two to three times faster than all at once.
     batch, height, width, channels_in = image.shape
@@ -117,25 +145,30 @@ def _correlate_impl(image, cotangent, *, rows, columns):
     return total
 
 
-_CACHED_PIXELS = 3136
+_CACHED_PIXELS = 4096
 
 
 def _correlate_few(image, cotangent, rows, columns):
-    # One matrix product per kernel row, over all of its columns at once, is fast where XLA's own weight gradient is
-    # not. Column shifts are joined into the channels, row shifts are slices.
-    height, width, channels_in = image.shape[1:]
-    channels_out = cotangent.shape[3]
+    # One matrix product over patches of whichever has fewer channels. The patches are the right factor, where the
+    # product has many columns: twice as fast as its transpose.
+    channels_in, channels_out = image.shape[3], cotangent.shape[3]
+    if channels_in <= channels_out:
+        product = _flat(cotangent).T @ _patches(image, rows, columns)
+        return product.reshape(channels_out, rows, columns, channels_in).transpose(1, 2, 3, 0)
+    product = _flat(image).T @ _patches(cotangent, rows, columns)
+    return product.reshape(channels_in, rows, columns, channels_out)[:, ::-1, ::-1].transpose(1, 2, 0, 3)
+
+
+def _patches(image, rows, columns):
+    """The neighbours of every pixel: [batch * height * width, rows * columns * channels]."""
+    height, width = image.shape[1:3]
     padded = jnp.pad(image, ((0, 0), (rows // 2,) * 2, (columns // 2,) * 2, (0, 0)))
-    joined = jnp.concatenate([padded[:, :, j : j + width] for j in range(columns)], axis=-1)
-    flat = cotangent.reshape(-1, channels_out)
-    return jnp.stack(
-        [
-            (joined[:, i : i + height].reshape(-1, columns * channels_in).T @ flat).reshape(
-                columns, channels_in, channels_out
-            )
-            for i in range(rows)
-        ]
-    )
+    shifted = [padded[:, i : i + height, j : j + width] for i in range(rows) for j in range(columns)]
+    return _flat(jnp.concatenate(shifted, axis=-1))
+
+
+def _flat(image):
+    return image.reshape(-1, image.shape[-1])
 
 
 def _correlate_shape(image, cotangent, *, rows, columns):
@@ -168,17 +201,18 @@ def _fold(function, image, axis):
 # ---- registration ---------------------------------------------------------------------------------
 
 
-def _register(name, implementation, shape, batched) -> Primitive:
+def _register(name, plain, cpu, shape, batched) -> Primitive:
     primitive = Primitive(name)
-    primitive.def_impl(implementation)
+    primitive.def_impl(partial(xla.apply_primitive, primitive))
     primitive.def_abstract_eval(shape)
-    mlir.register_lowering(primitive, mlir.lower_fun(implementation, multiple_results=False))
+    mlir.register_lowering(primitive, mlir.lower_fun(plain, multiple_results=False))
+    mlir.register_lowering(primitive, mlir.lower_fun(cpu, multiple_results=False), platform="cpu")
     batching.primitive_batchers[primitive] = batched
     return primitive
 
 
-_convolve_p = _register("charax_convolve", _convolve_impl, _convolve_shape, _convolve_batched)
-_correlate_p = _register("charax_correlate", _correlate_impl, _correlate_shape, _correlate_batched)
+_convolve_p = _register("charax_convolve", _convolve_plain, _convolve_cpu, _convolve_shape, _convolve_batched)
+_correlate_p = _register("charax_correlate", _correlate_plain, _correlate_cpu, _correlate_shape, _correlate_batched)
 
 ad.defbilinear(
     _convolve_p,

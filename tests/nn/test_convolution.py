@@ -32,6 +32,9 @@ def random_pair(batch=2, height=5, width=4, inputs=3, outputs=2, size=3):
         (2, 6, 6, 3, 3, 5),
         (3, 2, 3, 1, 2, 1),
         (5, 28, 56, 1, 2, 3),  # the gradient of the kernel goes over parts of the batch
+        (2, 4, 5, 5, 20, 3),  # more channels of zeros into the convolution
+        (2, 4, 3, 12, 7, 3),  # and out of it
+        (2, 4, 3, 20, 3, 3),
     ],
 )
 def test_value_and_gradient_agree_with_xla(batch, height, width, inputs, outputs, size):
@@ -73,3 +76,12 @@ def test_per_sample_kernel_gradients_agree_with_xla():
 def test_even_kernel_is_refused():
     with pytest.raises(ValueError, match="odd sides"):
         convolve(jnp.ones((1, 4, 4, 1)), jnp.ones((2, 2, 1, 1)))
+
+
+@pytest.mark.parametrize("platform", ["cpu", "cuda", "tpu"])
+def test_only_cpus_get_more_than_the_plain_convolutions(platform):
+    loss = lambda image, kernel: jnp.sum(convolve(image, kernel) ** 2)
+    traced = jax.jit(jax.grad(loss, (0, 1))).trace(*random_pair(inputs=5, outputs=20))
+    program = traced.lower(lowering_platforms=(platform,)).as_text()
+    assert program.count("stablehlo.convolution") == (2 if platform == "cpu" else 3)
+    assert ("stablehlo.pad" in program) == (platform == "cpu")

@@ -1,4 +1,4 @@
-"""Table 1 in the paper's own regime: ODEs of the raw image, integrated to a converged tolerance.
+"""Table 1 in the paper's own regime: ODEs of the raw image, trained loosely and tested at a converged tolerance.
 
 A run leaves a small record (config, learning curve, metrics) from which the table is built, so that parts that were
 made on different days and machines add up. A record of another config is refused, so a table never mixes configs.
@@ -34,7 +34,8 @@ COLUMNS = (
     Column("method", "method"),
     Column("accuracy", "accuracy_mean", ".2%", "accuracy_sd"),
     Column("paper's", "accuracy_paper", ".2%"),
-    Column("at tenth tolerance", "accuracy_at_tenth_tolerance", ".2%"),
+    Column("tolerance", "tolerance", ".0e"),
+    Column("at a tenth of it", "accuracy_at_tenth_tolerance", ".2%"),
     Column("logits change", "logit_change_percent", ".2f"),
     Column("NFE", "nfe", ".0f"),
     Column("in training", "nfe_training", ".0f"),
@@ -95,9 +96,10 @@ def _load(path: Path, config: ClassificationConfig) -> Record:
 
 
 def measure_convergence(run: "Run", *, samples: int = 2_000, batch_size: int = 200) -> dict[str, float]:
-    """Evaluate test samples at the tolerance of the run and at a tenth of it.
+    """Evaluate test samples at ever smaller tolerances, from that of training, until the answers do not change.
 
-    The change of the logits is the norm of their difference relative to the norm of the logits, in percent.
+    A tolerance is converged if a tenth of it changes the accuracy by at most 0.3 points and the logits by at most 1%:
+    the norm of their difference relative to the norm of the logits. If none is, the smallest one is reported.
     """
     import equinox as eqx
     import numpy as np
@@ -106,21 +108,38 @@ def measure_convergence(run: "Run", *, samples: int = 2_000, batch_size: int = 2
 
     task, model = run.trained
     inputs, targets = (part[:samples] for part in run.splits.test)
-    solver = task.solver
-    finer = Solver(solver.method, rtol=solver.rtol / 10, atol=solver.atol / 10, max_steps=solver.max_steps)
-    logits = eqx.filter_jit(lambda model, inputs, solver: model(inputs, solver=solver)[0])
     batches = train.padded_batches(len(inputs), min(batch_size, len(inputs)))
-    both = [
-        np.concatenate([np.asarray(logits(model, inputs[rows], each)) for rows in batches])[: len(inputs)]
-        for each in (Solver(solver.method, rtol=solver.rtol, atol=solver.atol, max_steps=solver.max_steps), finer)
-    ]
-    usual, fine = both
-    return {
-        "tolerance": float(solver.rtol),
-        "accuracy_at_tolerance": float((usual.argmax(1) == targets).mean()),
-        "accuracy_at_tenth_tolerance": float((fine.argmax(1) == targets).mean()),
-        "logit_change_percent": 100 * float(np.linalg.norm(fine - usual) / np.linalg.norm(fine)),
-    }
+    forward = eqx.filter_jit(lambda model, inputs, solver: model(inputs, solver=solver))
+
+    def evaluate(tolerance: float) -> tuple[np.ndarray, float, float]:
+        """Logits, accuracy and mean number of function evaluations."""
+        solver = Solver(task.solver.method, rtol=tolerance, atol=tolerance, max_steps=_MOST_STEPS)
+        answers = [forward(model, inputs[rows], solver) for rows in batches]
+        logits = np.concatenate([np.asarray(logits) for logits, _ in answers])[: len(inputs)]
+        nfe = statistics.mean(float(np.mean(np.asarray(solution.stats.nfe))) for _, solution in answers)
+        right = np.isfinite(logits).all(1) & (logits.argmax(1) == targets)  # a failed solve counts as wrong
+        return logits, float(right.mean()), nfe
+
+    tolerance = trained = float(task.solver.rtol)
+    usual, accuracy, nfe = evaluate(tolerance)
+    found = {"training_tolerance": trained, "accuracy_at_training_tolerance": accuracy}
+    while True:
+        fine, fine_accuracy, fine_nfe = evaluate(tolerance / 10)
+        change = float(np.linalg.norm(fine - usual) / np.linalg.norm(fine))
+        if (abs(fine_accuracy - accuracy) <= 0.003 and change <= 0.01) or tolerance < 10 * _FINEST:
+            return found | {
+                "tolerance": tolerance,
+                "accuracy": accuracy,
+                "nfe": nfe,
+                "accuracy_at_tenth_tolerance": fine_accuracy,
+                "logit_change_percent": 100 * change,
+            }
+        tolerance, usual, accuracy, nfe = tolerance / 10, fine, fine_accuracy, fine_nfe
+
+
+_FINEST = 1e-5
+"""No tolerance below a tenth of this is tried."""
+_MOST_STEPS = 4_096
 
 
 def row(dataset: str, method: str, records: Sequence[Record], *, reach: float) -> dict[str, Any]:
@@ -139,8 +158,9 @@ def row(dataset: str, method: str, records: Sequence[Record], *, reach: float) -
         "nfe_training": statistics.mean(record.epochs[-1]["nfe"] for record in records),
         "steps_to_accuracy": None if None in steps else statistics.mean(step for step in steps if step is not None),
         "reach": reach,
-        "tolerance": metrics[0]["tolerance"],
-        "accuracy_at_tolerance": average("accuracy_at_tolerance"),
+        "training_tolerance": metrics[0]["training_tolerance"],
+        "accuracy_at_training_tolerance": average("accuracy_at_training_tolerance"),
+        "tolerance": min(each["tolerance"] for each in metrics),
         "accuracy_at_tenth_tolerance": average("accuracy_at_tenth_tolerance"),
         "logit_change_percent": average("logit_change_percent"),
         "seeds": len(records),

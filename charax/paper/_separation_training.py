@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from charax.models import NeuralODE, neural_ode
 from charax.nn import Linear, count_parameters
 from charax.paper._comparison import largest_width
-from charax.paper.separations import PROBLEMS, Problem, Variant
+from charax.paper.separations import PROBLEMS, SeparationProblem, Variant
 from charax.solve import Solver
 from charax.train import OptimizerConfig, flatten_model
 from charax.train._step import TrainState, initial_state, make_epoch, make_optimizer
@@ -57,7 +57,7 @@ class Separator(eqx.Module):
 class SeparationObjective:
     """What the engine trains."""
 
-    problem: Problem
+    problem: SeparationProblem
     variant: Variant
     width: int
 
@@ -120,7 +120,7 @@ def draw(name: str, points: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return u.astype(np.float32), y.astype(np.float32)
 
 
-def count(problem: Problem, variant: Variant, width: int) -> int:
+def count(problem: SeparationProblem, variant: Variant, width: int) -> int:
     """The number of parameters of a variant."""
     return count_parameters(jax.eval_shape(SeparationObjective(problem, variant, width).build, jax.random.key(0)))
 
@@ -172,7 +172,7 @@ def _measure(objective: SeparationObjective, model: eqx.Module, u: Array, y: Arr
     return error, jnp.asarray(solution.stats.nfe, float)
 
 
-def _show(problem: Problem, model: Separator, u: np.ndarray, y: np.ndarray) -> dict[str, Any]:
+def _show(problem: SeparationProblem, model: Separator, u: np.ndarray, y: np.ndarray) -> dict[str, Any]:
     """Trajectories of some points, and the probability of the second class on a grid."""
     if problem.dim > 2:
         return {"trajectories": [], "labels": [], "decision": None, "reach": None}

@@ -21,7 +21,7 @@ from charax.train import AbstractProgress, check_range
 Kind = Literal["map", "classify"]
 
 
-class Problem(NamedTuple):
+class SeparationProblem(NamedTuple):
     """A map to learn from pairs, or two classes to separate."""
 
     kind: Kind
@@ -29,18 +29,18 @@ class Problem(NamedTuple):
     description: str
 
 
-PROBLEMS: Mapping[str, Problem] = MappingProxyType(
+PROBLEMS: Mapping[str, SeparationProblem] = MappingProxyType(
     {
-        "swap": Problem("map", 1, "two points on a line change places"),
-        "reverse": Problem("map", 1, "u to -u on an interval"),
-        "rotation": Problem("map", 2, "rotation of a disc by 180 degrees"),
-        "fold": Problem("map", 2, "(u1, u2) to (|u1|, u2)"),
-        "spheres-1": Problem("classify", 1, "an interval and what surrounds it"),
-        "spheres-2": Problem("classify", 2, "a disc and a ring around it"),
-        "spheres-3": Problem("classify", 3, "a ball and a shell around it"),
-        "spheres-5": Problem("classify", 5, "a ball and a shell around it, in five dimensions"),
-        "xor": Problem("classify", 2, "opposite quadrants belong together"),
-        "spirals": Problem("classify", 2, "two spirals"),
+        "swap": SeparationProblem("map", 1, "two points on a line change places"),
+        "reverse": SeparationProblem("map", 1, "u to -u on an interval"),
+        "rotation": SeparationProblem("map", 2, "rotation of a disc by 180 degrees"),
+        "fold": SeparationProblem("map", 2, "(u1, u2) to (|u1|, u2)"),
+        "spheres-1": SeparationProblem("classify", 1, "an interval and what surrounds it"),
+        "spheres-2": SeparationProblem("classify", 2, "a disc and a ring around it"),
+        "spheres-3": SeparationProblem("classify", 3, "a ball and a shell around it"),
+        "spheres-5": SeparationProblem("classify", 5, "a ball and a shell around it, in five dimensions"),
+        "xor": SeparationProblem("classify", 2, "opposite quadrants belong together"),
+        "spirals": SeparationProblem("classify", 2, "two spirals"),
     }
 )
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 TableName = Literal["iris", "wine", "breast-cancer"]
 
 
-class Source(NamedTuple):
+class TableSource(NamedTuple):
     """A table, and what is done to it before its density is learned."""
 
     loader: str
@@ -25,10 +25,10 @@ class Source(NamedTuple):
     """Principal components that are kept of the standardized columns; None for the columns themselves."""
 
 
-TABLES: dict[TableName, Source] = {
-    "iris": Source("load_iris", None),
-    "wine": Source("load_wine", 6),
-    "breast-cancer": Source("load_breast_cancer", 8),
+TABLES: dict[TableName, TableSource] = {
+    "iris": TableSource("load_iris", None),
+    "wine": TableSource("load_wine", 6),
+    "breast-cancer": TableSource("load_breast_cancer", 8),
 }
 
 NOISE, COPIES = 0.2, 32

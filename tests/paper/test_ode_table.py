@@ -1,12 +1,18 @@
 """Table 1 as ODEs: rows and differences are built from records, and records of other settings are refused."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
-from charax.paper._ode_table import Record, differences, record_seeds, row
+from charax.fields import PlainField
+from charax.models import Classifier, NeuralODE
+from charax.paper._ode_table import Record, differences, measure_convergence, record_seeds, row
 from charax.paper.table1 import SETTINGS
+from charax.solve import Solver
 from charax.tasks import ClassificationConfig
 from charax.train import LoopConfig, Silent, to_json
 from charax.train._checkpoints import write_json
@@ -72,3 +78,22 @@ def test_figure_methods_get_more_seeds_than_the_others():
     setting = SETTINGS["ode"]
     assert setting.fewer_seeds is not None
     assert setting.fewer_seeds < setting.seeds
+
+
+def test_convergence_finds_a_tolerance_that_a_tenth_does_not_change():
+    """A rotation by many turns: its logits are the exact ones at the reported tolerance, and not at the first."""
+    omega, end = 40.0, np.random.default_rng(0).normal(size=(20, 2)).astype(np.float32)
+    field = PlainField(lambda u: omega * jnp.stack([-u[:, 1], u[:, 0]], axis=1), reads=("u",))
+    model = Classifier(NeuralODE(field), lambda u: u)
+    turn = np.array([[np.cos(omega), np.sin(omega)], [-np.sin(omega), np.cos(omega)]])
+    exact = end @ turn
+    targets = exact.argmax(1)
+    task = SimpleNamespace(solver=Solver("bosh3", rtol=1e-1, atol=1e-1))
+    run: Any = SimpleNamespace(trained=(task, model), splits=SimpleNamespace(test=(end, targets)))
+    found = measure_convergence(run, batch_size=8)
+    assert found["training_tolerance"] == 1e-1
+    assert found["tolerance"] < 1e-1
+    assert found["accuracy_at_training_tolerance"] < found["accuracy"]
+    assert found["accuracy"] == pytest.approx(1.0, abs=0.051)
+    assert found["logit_change_percent"] <= 1
+    assert found["nfe"] > 100

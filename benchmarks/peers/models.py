@@ -207,6 +207,7 @@ class ImageField(Counted):
 
     ACTIVATIONS = {  # noqa: RUF012
         "hard-tanh": F.hardtanh,
+        "identity": lambda h: h,
         "relu6": F.relu6,
         "log-sigmoid": F.logsigmoid,
         "hard-sigmoid": F.hardsigmoid,
@@ -239,26 +240,39 @@ class ImageField(Counted):
 
 
 class ImageClassifier(nn.Module):
-    """Lift, solve, readout."""
+    """Stem, lift, solve, readout."""
 
-    def __init__(self, arrays: dict[str, np.ndarray], *, pool: int, **field):
+    def __init__(self, arrays: dict[str, np.ndarray], *, pool: int, patch: int = 1, **field):
         super().__init__()
-        self.field, self.pool = ImageField(arrays, **field), pool
-        self.lift, self.head = Weights(arrays, "ode.lift."), Weights(arrays, "head.")
+        self.field, self.pool, self.patch = ImageField(arrays, **field), pool, patch
+        self.lift, self.head, self.stem = (Weights(arrays, prefix) for prefix in ("ode.lift.", "head.", "stem."))
 
     def forward(self, image: Tensor, how: str, tolerance: float) -> Tensor:
         """Logits."""
+        image = self._prepare(image)
         self.field.image, self.field.nfe = image, 0
         u = self.lift.conv("layer", image) if self.lift.get("layer.kernel") is not None else image
         if how.startswith("euler"):
             steps = int(how.split()[1])
             u = odeint(self.field, u, torch.tensor([0.0, 1.0]), method="euler", options={"step_size": 1 / steps})[-1]
         else:
-            times = torch.tensor([0.0, 1.0])
-            u = odeint_adjoint(self.field, u, times, rtol=tolerance, atol=tolerance, method="dopri5")[-1]
+            solve, times = odeint_adjoint if how == "dopri5" else odeint, torch.tensor([0.0, 1.0])
+            u = solve(self.field, u, times, rtol=tolerance, atol=tolerance, method=how)[-1]
         self.forward_nfe = self.field.nfe
         h = F.adaptive_avg_pool2d(self.head.pointwise("layers.0", u), self.pool)
         return self.head.dense("layers.3", _flatten(h))
+
+    def _prepare(self, image: Tensor) -> Tensor:
+        """Patches of pixels as channels, in our order, and the convolution of the stem."""
+        if self.patch > 1:
+            missing = [(-side) % self.patch for side in image.shape[2:]]
+            image = F.pad(image, (0, missing[1], 0, missing[0]))
+            batch, channels, height, width = image.shape
+            rows, columns = height // self.patch, width // self.patch
+            squares = image.reshape(batch, channels, rows, self.patch, columns, self.patch)
+            image = squares.permute(0, 3, 5, 1, 2, 4).reshape(batch, -1, rows, columns)
+        layer = f"layers.{int(self.patch > 1)}"
+        return image if self.stem.get(f"{layer}.kernel") is None else self.stem.conv(layer, image)
 
 
 class ImageCase:
@@ -292,4 +306,29 @@ class ImageCase:
             return {"logits": self.model(self.image, how, self.tolerance).numpy()}
 
 
-CASES = {"dense": DenseCase, "toy": ToyCase, "image": ImageCase}
+class ConvolutionCase:
+    """A 3x3 convolution with both gradients: row 9."""
+
+    nfe = 0
+
+    def __init__(self, arrays: dict[str, np.ndarray]):
+        self.image = torch.tensor(arrays["image"]).permute(0, 3, 1, 2).contiguous().requires_grad_(True)
+        self.kernel = torch.tensor(arrays["kernel"]).permute(3, 2, 0, 1).contiguous().requires_grad_(True)
+
+    def run(self, how: str) -> None:
+        """The sum of squares and its gradients."""
+        self.image.grad = self.kernel.grad = None
+        F.conv2d(self.image, self.kernel, padding=1).square().sum().backward()
+
+    def outputs(self, how: str) -> dict[str, np.ndarray]:
+        """The gradients, in our layout."""
+        self.run(how)
+        assert self.image.grad is not None
+        assert self.kernel.grad is not None
+        return {
+            "image": self.image.grad.permute(0, 2, 3, 1).numpy(),
+            "kernel": self.kernel.grad.permute(2, 3, 1, 0).numpy(),
+        }
+
+
+CASES = {"dense": DenseCase, "toy": ToyCase, "image": ImageCase, "convolution": ConvolutionCase}

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from benchmarks import images, rows
+from benchmarks import images, rows, small_images
 from benchmarks.peers.process import PYTHON, Peer
 from charax.solve import Solver
 
@@ -49,3 +49,20 @@ def test_image_classifier(peer, dataset, method, batch, how):
     _, solution = side.model(side.images, solver=solver)  # pyright: ignore[reportCallIssue]
     assert not np.allclose(solution.u, side.model.ode.lift(side.images), atol=1e-2)  # pyright: ignore[reportAttributeAccessIssue]
     assert np.allclose(ours, peer.outputs(how)["logits"], atol=1e-4)
+
+
+@pytest.mark.parametrize("case", small_images.SMALL, ids=lambda case: f"{case.preset}-{case.dataset}")
+def test_small_image_classifier(peer, case):
+    side, design = small_images.SmallSide.build(case._replace(batch=2))
+    peer.prepare("image", side.arrays(), tolerance=0.0, **small_images.describe_layers(design.architecture))
+    ours = side.infer(Solver("euler", steps=2))()
+    assert np.allclose(ours, peer.outputs("euler 2")["logits"], atol=1e-4)
+
+
+@pytest.mark.parametrize("case", small_images.CONVOLUTIONS, ids=str)
+def test_convolution(peer, case):
+    peer.prepare("convolution", case.arrays())
+    _, (image, kernel) = case.gradient()()
+    theirs = peer.outputs("")
+    assert np.allclose(image, theirs["image"], rtol=1e-3, atol=1e-2)
+    assert np.allclose(kernel, theirs["kernel"], rtol=1e-3, atol=1)  # sums of 30,000 products of size 100

@@ -1,0 +1,117 @@
+"""Rows 8 and 9: what users run on CPUs, 16 to 32 channels on grids of 8x8 to 16x16."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from benchmarks.images import ImageSide
+from benchmarks.peers.process import Peer
+from benchmarks.rows import Asked, Row, compare
+from charax.models import Design, ImageArchitecture, find_design
+from charax.nn import convolve
+from charax.solve import Solver
+
+
+class SmallImages(NamedTuple):
+    """A preset on a kind of images."""
+
+    preset: str
+    dataset: str
+    shape: tuple[int, int, int]
+    batch: int
+
+
+SMALL = (
+    SmallImages("small", "digits", (8, 8, 1), 64),
+    SmallImages("small", "svhn", (32, 32, 3), 128),
+    SmallImages("cpu", "mnist", (28, 28, 1), 128),
+    SmallImages("ode", "svhn", (16, 16, 3), 128),
+)
+
+
+class SmallSide(ImageSide):
+    """The C-NODE of a preset on our side."""
+
+    @classmethod
+    def build(cls, case: SmallImages) -> tuple["SmallSide", Design]:
+        """Random images: the time does not depend on what they show."""
+        design = find_design(case.preset, "c-node", case.shape, dataset=case.dataset)
+        model = design.architecture.build(case.shape, 10, key=jax.random.key(3))
+        images = jax.random.uniform(jax.random.key(1), (case.batch, *case.shape))
+        return cls(case.dataset, "c-node", model, images, jnp.arange(case.batch) % 10), design
+
+
+def describe_layers(architecture: ImageArchitecture) -> dict[str, Any]:
+    """What the peer has to know besides the weights."""
+    return {
+        "style": architecture.style,
+        "directions": architecture.characteristic_dim,
+        "inner": architecture.velocity_activation,
+        "outer": architecture.velocity_output,
+        "pool": architecture.pool,
+        "patch": architecture.patch,
+    }
+
+
+def how_to_solve(solver: Solver) -> str:
+    """The peer's name of a solver."""
+    return f"euler {solver.steps}" if solver.rtol is None else str(solver.method)
+
+
+def row8(peer: Peer) -> Iterator[Row]:
+    """A training step of the presets: two Euler steps, or bosh3 at 1e-2, with all activations kept by the peer."""
+    for case in SMALL:
+        side, design = SmallSide.build(case)
+        assert isinstance(design.architecture, ImageArchitecture)
+        solver, how = design.solver, how_to_solve(design.solver)
+        peer.prepare("image", side.arrays(), tolerance=solver.rtol or 0.0, **describe_layers(design.architecture))
+        evaluations = eqx.filter_jit(lambda model, images, solver=solver: model(images, solver=solver)[1].stats.nfe)
+        nfe = int(np.max(evaluations(side.model, side.images)))
+        name = f"preset {case.preset}, {case.dataset} {case.shape[0]}x{case.shape[1]}, batch {case.batch}, {how}"
+        asked = [Asked("torchdiffeq", how, 1.3, side.step(solver))]
+        yield from compare(8, f"{name}, training step", asked, peer, nfe, repetitions=7, inner=1)
+
+
+class Convolution(NamedTuple):
+    """Images and a 3x3 kernel."""
+
+    batch: int
+    side: int
+    channels_in: int
+    channels_out: int
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """For the peer."""
+        random = np.random.default_rng(0)
+        image = random.normal(size=(self.batch, self.side, self.side, self.channels_in))
+        kernel = random.normal(size=(3, 3, self.channels_in, self.channels_out))
+        return {"image": image.astype(np.float32), "kernel": kernel.astype(np.float32)}
+
+    def gradient(self) -> Callable[[], Any]:
+        """The sum of squares and its gradients with respect to both."""
+        arrays = {name: jnp.asarray(array) for name, array in self.arrays().items()}
+        loss = lambda image, kernel: jnp.sum(convolve(image, kernel) ** 2)
+        both = jax.jit(jax.value_and_grad(loss, (0, 1)))
+        return lambda: both(arrays["image"], arrays["kernel"])
+
+
+CONVOLUTIONS = (
+    Convolution(128, 14, 16, 32),
+    Convolution(128, 14, 32, 32),
+    Convolution(64, 8, 16, 24),
+    Convolution(64, 8, 24, 24),
+    Convolution(128, 16, 3, 20),
+    Convolution(128, 16, 20, 20),
+)
+
+
+def row9(peer: Peer) -> Iterator[Row]:
+    """3x3 convolutions with the gradients of image and kernel."""
+    for case in CONVOLUTIONS:
+        peer.prepare("convolution", case.arrays())
+        name = f"convolution {case.batch}, {case.side}x{case.side}, {case.channels_in} to {case.channels_out}, gradient"
+        yield from compare(9, name, [Asked("PyTorch", "", 1.2, case.gradient())], peer, 0, repetitions=15, inner=3)

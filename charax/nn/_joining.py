@@ -68,7 +68,7 @@ def apply_joined(network: Network, *pieces: Float[Array, "#batch *_"]) -> Float[
     planes = [_as_images(piece, _space(pieces)) for piece in pieces]
     blocks = jnp.split(first.weight, np.cumsum([piece.shape[-1] for piece in pieces])[:-1])
     out = jnp.zeros((), first.weight.dtype) if first.bias is None else first.bias
-    for size in sorted(set(sizes)):
+    for size in sorted(set(sizes), key=lambda size: size if isinstance(size, int) else math.inf):  # or symbolic
         same_size = [number for number, own in enumerate(sizes) if own == size]
         weight = jnp.concatenate([blocks[number] for number in same_size])
         out = out + jnp.concatenate([planes[number] for number in same_size], axis=-1) @ weight

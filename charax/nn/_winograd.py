@@ -18,8 +18,9 @@ from jaxtyping import Array, Float
 
 
 def is_worthwhile(pixels: int, channels_in: int, channels_out: int, rows: int, columns: int) -> bool:
-    """Whether the products are large enough to pay for the sums around them."""
-    return (rows, columns) == (3, 3) and min(channels_in, channels_out) >= 40 and pixels >= 16_384
+    """Whether the products are large enough to pay for the sums around them; not if their number is symbolic."""
+    wide = (rows, columns) == (3, 3) and min(channels_in, channels_out) >= 40
+    return wide and isinstance(pixels, int) and pixels >= 16_384
 
 
 def convolve_tiles(

@@ -5,8 +5,10 @@ from typing import Any, NamedTuple
 
 import diffrax as dfx
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 import optimistix as optx
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, PyTree
 
 from charax.fields import AbstractField, Condition
 from charax.solve._solution import Stats
@@ -40,9 +42,15 @@ class UnitIntervalField(eqx.Module):
         return SolverState(length * du, None if y.x is None or dx is None else length * dx)
 
 
+def rms_norm(tree: PyTree) -> Array:
+    """The root mean square of all numbers, also if there is a symbolic number of them, as in an exported program."""
+    size = sum(leaf.size for leaf in jax.tree.leaves(tree))
+    return optx.rms_norm(tree) if isinstance(size, int) else optx.two_norm(tree) / jnp.sqrt(jnp.asarray(size, float))
+
+
 def u_norm(y: SolverState) -> Array:
     """The norm of an error that leaves x out."""
-    return optx.rms_norm(y.u)
+    return rms_norm(y.u)
 
 
 def u_adjoint_norm(augmented: tuple) -> Array:

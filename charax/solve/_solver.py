@@ -7,7 +7,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optimistix as optx
 from jaxtyping import Array, Float
 
 from charax.fields import AbstractField, Condition, Scalar
@@ -16,7 +15,7 @@ from charax.solve._diffrax import integrate_with_diffrax
 from charax.solve._explicit.integrate import integrate_explicitly, is_explicit
 from charax.solve._methods import find_method, has_error_estimate
 from charax.solve._names import Adjoint
-from charax.solve._problem import InitialValueProblem, SolverState, UnitIntervalField, u_adjoint_norm, u_norm
+from charax.solve._problem import InitialValueProblem, SolverState, UnitIntervalField, rms_norm, u_adjoint_norm, u_norm
 from charax.solve._solution import Outcome, Solution
 from charax.solve._stiffness import stiffness
 
@@ -168,7 +167,7 @@ def _integrate_jointly(
         at=None if at is None else jnp.clip((at - s0) / (s1 - s0), 0, 1),
         rtol=jnp.asarray(solver.rtol, dtype),
         atol=jnp.asarray(solver.atol, dtype),
-        norms=(optx.rms_norm, dfx.adjoint_rms_seminorm) if controls_steps else (u_norm, u_adjoint_norm),
+        norms=(rms_norm, dfx.adjoint_rms_seminorm) if controls_steps else (u_norm, u_adjoint_norm),
         steps=solver.steps,
         max_steps=solver.max_steps if solver.steps is None else solver.steps,
         adjoint=solver.adjoint,

@@ -108,6 +108,7 @@ from .train import Splits as Splits
 from .train import TaskData as TaskData
 from .train import TrainedModel as TrainedModel
 from .train import evaluate as evaluate
+from .train import export_programs as export_programs
 from .train import fit as fit
 from .train import load_config as load_config
 from .train import load_model as load_model

@@ -80,6 +80,7 @@ def _tree() -> Mapping[str, Build | Mapping[str, Build]]:
         "evaluate": lambda: _train.evaluate,
         "predict": lambda: _train.predict,
         "sample": lambda: _train.sample,
+        "export": lambda: _train.export,
         "reproduce": {name: partial(_reproduce.reproduce_command, each) for name, each in EXPERIMENTS.items()},
         "select": lambda: _reproduce.select_command,
     }

@@ -168,3 +168,26 @@ def sample(
     # Paths are not cells, which are cut on a narrow terminal.
     note = f"Figure: {figure}"
     print_answer(answer, ["samples"], [[str(number)]], title=f"Samples in {output}", note=note, as_json=as_json)
+
+
+def export(
+    run: Positional[Path],
+    *,
+    output: Path | None = None,
+    platform: tuple[Literal["cpu", "cuda", "tpu"], ...] = ("cpu", "cuda", "tpu"),
+    as_json: Json = False,
+) -> None:
+    """Write a trained model with its solver as StableHLO programs, which run with JAX alone, for any batch size.
+
+    Read one with `jax.export.deserialize(Path(file).read_bytes()).call(inputs)`; programs.json describes the inputs.
+
+    Args:
+        run: Folder of the run.
+        output: Folder of the files. By default `programs` in the folder of the run.
+        platform: Where the programs are to run.
+    """
+    folder = run / "programs" if output is None else output
+    paths = train.export_programs(train.load_model(run), folder, platforms=platform)
+    answer = {"run": str(run), "output": str(folder), "programs": [path.stem for path in paths[:-1]]}
+    rows = [[path.name, f"{path.stat().st_size:,}"] for path in paths]
+    print_answer(answer, ["file", "bytes"], rows, title=f"Programs in {folder}", note="", as_json=as_json)

@@ -24,6 +24,11 @@ from ._parameters import flatten_model as flatten_model
 from ._process import small_products as small_products
 from ._process import tune_process as tune_process
 from ._process import use_compilation_cache as use_compilation_cache
+from ._programs import PLATFORMS as PLATFORMS
+from ._programs import Program as Program
+from ._programs import export_programs as export_programs
+from ._programs import restore as restore
+from ._programs import standardize as standardize
 from ._progress import AbstractProgress as AbstractProgress
 from ._progress import Lines as Lines
 from ._progress import Live as Live

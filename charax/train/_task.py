@@ -5,7 +5,7 @@ import dataclasses
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -14,6 +14,9 @@ from jaxtyping import Array, Bool, Float, Float32, Int, PRNGKeyArray, PyTree
 
 from charax.solve import Solver
 from charax.train._config import Splits
+
+if TYPE_CHECKING:
+    from charax.train._programs import Program
 
 Batch = PyTree
 """Arrays with the samples in their first axis."""
@@ -201,6 +204,20 @@ class AbstractTask(eqx.Module):
             ValueError: If this model is not a density.
         """
         raise ValueError("this model is not a density, so nothing can be sampled from it")
+
+    def programs(self, model: eqx.Module) -> dict[str, "Program"]:
+        """What `charax export` writes: functions of raw inputs, with the trained model and its solver inside.
+
+        Args:
+            model: The trained model.
+
+        Returns:
+            The programs by name.
+
+        Raises:
+            ValueError: If a model of this task cannot be exported.
+        """
+        raise ValueError("models of this task cannot be exported yet: use charax predict, or charax.load_model")
 
     def plot(self, model: eqx.Module, splits: Splits, folder: Path, *, data: str) -> list[Path]:
         """Plot whatever there is to see of a trained model, besides its learning curves.

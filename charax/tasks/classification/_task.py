@@ -23,7 +23,7 @@ from charax.data import (
 )
 from charax.models import AbstractArchitecture, Classifier
 from charax.solve import Solution, Solver
-from charax.train import AbstractTask, Predictions, Splits, mark_failures, solve_in_batches
+from charax.train import AbstractTask, Predictions, Program, Splits, mark_failures, solve_in_batches, standardize
 
 
 @dataclass(frozen=True)
@@ -156,6 +156,15 @@ class ClassificationTask(AbstractTask):
         solve = lambda rows, solver: (_probabilities(model, inputs[rows], solver),)
         (probabilities,) = solve_in_batches(solve, len(raw), self.solver, batch_size=batch_size)
         return probabilities
+
+    def programs(self, model: eqx.Module) -> dict[str, Program]:
+        probabilities = lambda raw: _probabilities(model, standardize(raw, self.spec.standardizer), self.solver)
+        classes = ", ".join(self.spec.classes)
+        return {
+            "probabilities": Program(
+                probabilities, {"input": self.spec.input_shape}, f"The probabilities of the classes {classes}."
+            )
+        }
 
     def plot(self, model: eqx.Module, splits: Splits, folder: Path, *, data: str) -> list[Path]:
         from charax.tasks.classification._plots import plot_classifier

@@ -16,13 +16,25 @@ from charax.models.flows import (
     AbstractFlow,
     AbstractFlowDesign,
     AbstractTrace,
+    ContinuousFlow,
     ExactTrace,
     FlowResult,
     Hutchinson,
     HutchPlusPlus,
 )
+from charax.models.flows._continuous import solve_inverse
 from charax.solve import Solver
-from charax.train import AbstractTask, GeneratedSamples, Predictions, Splits, mark_failures, solve_in_batches
+from charax.train import (
+    AbstractTask,
+    GeneratedSamples,
+    Predictions,
+    Program,
+    Splits,
+    mark_failures,
+    restore,
+    solve_in_batches,
+    standardize,
+)
 
 TRACES: dict[str, AbstractTrace] = {
     "exact": ExactTrace(),
@@ -135,8 +147,7 @@ class DensityTask(AbstractTask):
 
     def metrics(self, model: eqx.Module, batch: Split) -> dict[str, Float[Array, "batch"]]:
         # The same noise in every evaluation, so that epochs can be compared.
-        trace = ExactTrace() if math.prod(self.spec.shape) <= _EXACT_UP_TO else TRACES[self.trace]
-        result = self._evaluate(model, batch, trace, jax.random.key(0))
+        result = self._evaluate(model, batch, self._evaluation_trace, jax.random.key(0))
         loss = _flow(model).loss(result.log_prob)
         return {"loss": loss, self.spec.loss_name: loss, **_counts(result, len(batch.inputs))}
 
@@ -206,10 +217,48 @@ class DensityTask(AbstractTask):
         values = self.spec.standardizer.inverse(np.asarray(drawn, np.float32)).astype(np.float32)
         return GeneratedSamples(values, self.spec.standardizer.max_value, labels)
 
+    def programs(self, model: eqx.Module) -> dict[str, Program]:
+        spec, flow = self.spec, model
+        if not isinstance(flow, ContinuousFlow):
+            raise ValueError("flows of images draw noise for every evaluation, and cannot be exported")
+        condition: dict[str, tuple[int, ...]] = {"condition": (len(spec.classes),)} if spec.classes else {}
+        classes = f" The condition is 1 for the class and 0 for the others: {', '.join(spec.classes)}."
+
+        def log_density(raw: Array, condition: Array | None = None) -> Array:
+            # The same trace, with the same probes, as in `predict`.
+            return flow.evaluate(
+                standardize(raw, spec.standardizer),
+                solver=self.solver,
+                trace=self._evaluation_trace,
+                context=condition,
+                key=jax.random.key(0),
+            ).log_prob
+
+        def sample(noise: Array, condition: Array | None = None) -> Array:
+            u, _ = solve_inverse(flow, flow.scale * noise, self.solver, condition)
+            return restore(u, spec.standardizer)
+
+        return {
+            "log_density": Program(
+                log_density,
+                {"input": spec.shape, **condition},
+                "The log-density of standardized columns, from raw ones." + classes * bool(spec.classes),
+            ),
+            "sample": Program(
+                sample,
+                {"noise": spec.shape, **condition},
+                "Samples in the units of the data, from standard normal noise." + classes * bool(spec.classes),
+            ),
+        }
+
     def plot(self, model: eqx.Module, splits: Splits, folder: Path, *, data: str) -> list[Path]:
         from charax.tasks.density._plots import plot_flow
 
         return plot_flow(self, model, splits, folder)
+
+    @property
+    def _evaluation_trace(self) -> AbstractTrace:
+        return ExactTrace() if math.prod(self.spec.shape) <= _EXACT_UP_TO else TRACES[self.trace]
 
     def _evaluate(
         self, model: eqx.Module, batch: Split, trace: AbstractTrace, key: PRNGKeyArray, *, with_energies: bool = False

@@ -13,7 +13,7 @@ from charax.data import DataError, SolutionData, SolutionSamples, read_points
 from charax.models import AbstractRegressor, Dependence, PDEMethod, Scaling, build_regressor, crossing_penalty
 from charax.pde import AbstractProblem
 from charax.solve import Solver
-from charax.train import AbstractTask, Predictions, Splits, mark_failures, solve_in_batches
+from charax.train import AbstractTask, Predictions, Program, Splits, mark_failures, solve_in_batches
 
 Coefficients = dict[str, Float[np.ndarray, "points"]]
 _LARGEST_LOST_FRACTION = 0.9
@@ -192,6 +192,15 @@ class PDETask(AbstractTask):
         column = lambda values: np.asarray(values).reshape(points)
         both = lambda it, u: {"velocity": column(it.velocity(x, t, u)), "source": column(it.source(x, t, u))}
         return u, both(model, jnp.asarray(u)[:, None]), None if known is None else both(known, jnp.asarray(u))
+
+    def programs(self, model: eqx.Module) -> dict[str, Program]:
+        values = lambda points: _evaluate(model, points, self.solver)[0]
+        columns = ", ".join((*self.spec.position_columns, "t"))
+        return {
+            "solution": Program(
+                values, {"points": (len(self.spec.lower),)}, f"The solution at {columns}; NaN where there is none."
+            )
+        }
 
     def plot(self, model: eqx.Module, splits: Splits, folder: Path, *, data: str) -> list[Path]:
         from charax.tasks.pde._plots import plot_pde

@@ -14,7 +14,16 @@ from charax.data import RegressionData, RegressionSplit, Standardizer, TableEnco
 from charax.models import VectorArchitecture
 from charax.solve import Outcome, Solution, Solver
 from charax.tasks.regression._model import GaussianRegressor
-from charax.train import AbstractTask, Predictions, Splits, mark_failures, padded_batches
+from charax.train import (
+    AbstractTask,
+    Predictions,
+    Program,
+    Splits,
+    mark_failures,
+    padded_batches,
+    restore,
+    standardize,
+)
 
 
 @dataclass(frozen=True)
@@ -185,6 +194,15 @@ class RegressionTask(AbstractTask):
             for pieces in zip(*parts, strict=True)
         )
         return value, lower, upper
+
+    def programs(self, model: eqx.Module) -> dict[str, Program]:
+        def values(raw: Array) -> tuple[Array, ...]:
+            scaled = _predict(model, standardize(raw, self.spec.standardizer), self.solver)
+            return tuple(restore(each, self.spec.target_standardizer) for each in scaled)
+
+        targets = ", ".join(self.spec.targets)
+        meaning = f"{targets}, and the lower and upper ends of the 95% prediction intervals."
+        return {"values": Program(values, {"input": (self.spec.features,)}, meaning)}
 
     def plot(self, model: eqx.Module, splits: Splits, folder: Path, *, data: str) -> list[Path]:
         from charax.tasks.regression._plots import plot_predictions, plot_residuals

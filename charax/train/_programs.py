@@ -1,0 +1,148 @@
+"""Models as programs: a trained model with its solver, compiled to StableHLO, which runs without charax."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.export
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+
+from charax._version import __version__
+from charax.data import Standardizer
+from charax.train._checkpoints import write_json
+from charax.train._export import TrainedModel
+
+PLATFORMS = ("cpu", "cuda", "tpu")
+"""Where a program can run."""
+
+
+class Program(NamedTuple):
+    """A function of arrays with the samples in their first axis.
+
+    ```python
+    import jax.numpy as jnp
+    from charax.train import Program
+
+    program = Program(jnp.sin, {"angle": (3,)}, "The sine of three angles.")
+    assert program.function(jnp.zeros((2, 3))).shape == (2, 3)
+    ```
+    """
+
+    function: Callable[..., PyTree]
+    """Maps the inputs, in their order, to arrays."""
+    inputs: Mapping[str, tuple[int, ...]]
+    """The names of the inputs, and the shape of one sample of each."""
+    description: str
+    """What it computes, in a sentence."""
+
+
+def export_programs(trained: TrainedModel, folder: Path | str, *, platforms: Sequence[str] = PLATFORMS) -> list[Path]:
+    """Write the programs of a trained model, for any batch size.
+
+    Each is a file that `jax.export.deserialize` reads; `programs.json` describes them. Loading and calling them needs
+    JAX, and neither charax nor the weights.
+
+    ```python
+    import tempfile
+
+    import jax
+    import charax
+
+    config = charax.ClassificationConfig(data="digits", preset="dense", width=8)
+    task = config.build_task(config.load_data().spec)
+    trained = charax.train.TrainedModel(task, task.build(jax.random.key(0)))
+    with tempfile.TemporaryDirectory() as folder:
+        program, _ = charax.export_programs(trained, folder, platforms=("cpu",))
+        probabilities = jax.export.deserialize(program.read_bytes()).call(jax.numpy.ones((3, 8, 8, 1)))
+    assert probabilities.shape == (3, 10)
+    ```
+
+    Args:
+        trained: A model and its task, as `load_model` returns them.
+        folder: Folder of the files; it is made if it does not exist.
+        platforms: Where the programs are to run.
+
+    Returns:
+        The files.
+
+    Raises:
+        ValueError: If a model of this task has no programs, a platform is unknown, or a solver or trace of this model
+            cannot be exported.
+        ImportError: If flatbuffers is not installed.
+    """
+    unknown = set(platforms) - set(PLATFORMS)
+    if unknown or not platforms:
+        raise ValueError(f"unknown platform {', '.join(sorted(unknown))}; choose from {', '.join(PLATFORMS)}")
+    _check_flatbuffers()
+    programs = trained.task.programs(trained.model)
+    serialized = {name: _serialize(name, program, platforms) for name, program in programs.items()}
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in serialized.items():
+        (folder / f"{name}.stablehlo").write_bytes(content)
+    write_json(folder / "programs.json", _describe(programs, platforms))
+    return [folder / f"{name}.stablehlo" for name in programs] + [folder / "programs.json"]
+
+
+def standardize(raw: Float[Array, "batch *shape"], standardizer: Standardizer) -> Float[Array, "batch *shape"]:
+    """`Standardizer.apply` as a part of a program, in single precision.
+
+    Args:
+        raw: Values in the units of the data.
+        standardizer: The scale.
+
+    Returns:
+        What the model reads.
+    """
+    return (raw - jnp.asarray(standardizer.mean, raw.dtype)) / jnp.asarray(standardizer.std, raw.dtype)
+
+
+def restore(values: Float[Array, "batch *shape"], standardizer: Standardizer) -> Float[Array, "batch *shape"]:
+    """`Standardizer.inverse` as a part of a program, in single precision.
+
+    Args:
+        values: Standardized values.
+        standardizer: The scale.
+
+    Returns:
+        Values in the units of the data.
+    """
+    return jnp.asarray(standardizer.mean, values.dtype) + jnp.asarray(standardizer.std, values.dtype) * values
+
+
+def _serialize(name: str, program: Program, platforms: Sequence[str]) -> bytes:
+    (batch,) = jax.export.symbolic_shape("batch")
+    inputs = [jax.ShapeDtypeStruct((batch, *shape), jnp.float32) for shape in program.inputs.values()]
+    try:
+        exported = jax.export.export(jax.jit(program.function), platforms=platforms)(*inputs)
+        return bytes(exported.serialize())
+    except Exception as error:
+        # A shape that must be known, or an operation without a portable form: JAX has no common class for these.
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"the program {name!r} of this model cannot be exported: {reason}") from error
+
+
+def _describe(programs: Mapping[str, Program], platforms: Sequence[str]) -> dict[str, Any]:
+    return {
+        "charax": __version__,
+        "jax": jax.__version__,
+        "platforms": list(platforms),
+        "programs": {
+            name: {
+                "file": f"{name}.stablehlo",
+                "description": program.description,
+                "inputs": {each: ["batch", *shape] for each, shape in program.inputs.items()},
+                "dtype": "float32",
+            }
+            for name, program in programs.items()
+        },
+    }
+
+
+def _check_flatbuffers() -> None:
+    try:
+        import flatbuffers  # noqa: F401  # pyright: ignore[reportMissingImports]
+    except ImportError as error:
+        raise ImportError("programs are written with flatbuffers: pip install 'charax[export]'") from error

@@ -1,0 +1,132 @@
+"""Exported programs give charax's own answers, in a process that never imports it."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from charax.tasks import ClassificationConfig, DensityConfig, ForecastConfig, PDEConfig, RegressionConfig
+from charax.train import AbstractConfig, Program, TrainedModel, export_programs
+
+RUN = """
+import json, sys
+from pathlib import Path
+import jax, jax.export
+import numpy as np
+
+for folder in map(Path, sys.argv[1:]):
+    answers = {}
+    for name, program in json.loads((folder / "programs.json").read_text())["programs"].items():
+        run = jax.jit(jax.export.deserialize((folder / program["file"]).read_bytes()).call)
+        for batch in (2, 3):
+            inputs = [np.load(folder / "inputs.npz")[f"{name} {each}"][:batch] for each in program["inputs"]]
+            for number, out in enumerate(jax.tree.leaves(run(*inputs))):
+                answers[f"{name} {number} {batch}"] = np.asarray(out)
+    np.savez(folder / "outputs.npz", **answers)
+assert not any(name.partition(".")[0] in ("charax", "equinox", "diffrax") for name in sys.modules)
+"""
+
+
+class Case(NamedTuple):
+    """A task with random weights, and what its programs should answer."""
+
+    trained: TrainedModel
+    expected: dict[str, Callable[[dict[str, np.ndarray]], Any]]
+
+
+def untrained(config: AbstractConfig) -> TrainedModel:
+    task = config.build_task(config.load_data().spec)
+    return TrainedModel(task, task.build(jax.random.key(0)))
+
+
+def regression_config(folder: Path) -> RegressionConfig:
+    random = np.random.default_rng(0)
+    x = random.normal(3, 2, (60, 2))
+    np.savez(folder / "rows.npz", x=x, y=5 + x[:, 0] * x[:, 1])
+    return RegressionConfig(data=str(folder / "rows.npz"), width=4)
+
+
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory) -> dict[str, Case]:
+    folder = tmp_path_factory.mktemp("data")
+    digits = untrained(ClassificationConfig(data="digits", preset="dense", width=8))
+    moons = untrained(DensityConfig(data="moons", width=8, points=200))
+    pde = untrained(PDEConfig(data="burgers-wave", method="equation", width=4))
+    rows = untrained(regression_config(folder))
+    task: Any = moons.task
+    return {
+        "digits": Case(digits, {"probabilities": lambda x: digits.task.probabilities(digits.model, x["input"])}),  # pyright: ignore[reportAttributeAccessIssue]
+        "moons": Case(
+            moons,
+            {
+                "log_density": lambda x: task.log_density(moons.model, x["input"]),
+                "sample": lambda x: task.spec.standardizer.inverse(
+                    np.asarray(moons.model.inverse(moons.model.scale * jnp.asarray(x["noise"]), solver=task.solver).u)  # pyright: ignore[reportAttributeAccessIssue]
+                ),
+            },
+        ),
+        "pde": Case(pde, {"solution": lambda x: pde.task.evaluate(pde.model, x["points"])[0]}),  # pyright: ignore[reportAttributeAccessIssue]
+        "rows": Case(rows, {"values": lambda x: rows.task.values(rows.model, x["input"])}),  # pyright: ignore[reportAttributeAccessIssue]
+    }
+
+
+def test_programs_answer_as_charax_does_for_every_batch_size(cases, tmp_path):
+    inputs: dict[str, dict[str, dict[str, np.ndarray]]] = {}
+    for name, case in cases.items():
+        export_programs(case.trained, tmp_path / name, platforms=("cpu", "cuda"))
+        described = json.loads((tmp_path / name / "programs.json").read_text())["programs"]
+        assert described.keys() == case.expected.keys()
+        inputs[name] = {
+            program: {each: draw(shape[1:]) for each, shape in entry["inputs"].items()}
+            for program, entry in described.items()
+        }
+        flat = {f"{program} {each}": array for program, group in inputs[name].items() for each, array in group.items()}
+        np.savez(tmp_path / name / "inputs.npz", allow_pickle=False, **flat)
+    subprocess.run([sys.executable, "-c", RUN, *(str(tmp_path / name) for name in cases)], check=True, timeout=120)
+    for name, case in cases.items():
+        with np.load(tmp_path / name / "outputs.npz") as outputs:
+            for program, expected in case.expected.items():
+                answer = expected(inputs[name][program])
+                for number, each in enumerate(answer if isinstance(answer, tuple) else (answer,)):
+                    ours = np.asarray(each)
+                    np.testing.assert_allclose(outputs[f"{program} {number} 3"], ours, rtol=1e-5, atol=1e-5)
+                    # Fixed steps: a smaller batch has the same answers.
+                    np.testing.assert_allclose(outputs[f"{program} {number} 2"], ours[:2], rtol=1e-3, atol=1e-3)
+
+
+def draw(shape: list[int]) -> np.ndarray:
+    return np.random.default_rng(0).uniform(0.1, 0.9, (3, *shape)).astype(np.float32)
+
+
+def test_a_task_without_programs_says_so(tmp_path):
+    with pytest.raises(ValueError, match="cannot be exported yet"):
+        export_programs(untrained(ForecastConfig()), tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_flow_of_images_says_why_not(tmp_path):
+    with pytest.raises(ValueError, match="flows of images"):
+        export_programs(untrained(DensityConfig(data="digits")), tmp_path)
+
+
+def test_unknown_platforms_are_refused(cases, tmp_path):
+    with pytest.raises(ValueError, match="unknown platform abacus"):
+        export_programs(cases["digits"].trained, tmp_path, platforms=("abacus",))
+
+
+def test_what_jax_cannot_export_is_a_sentence(tmp_path):
+    class Odd(type(untrained(ForecastConfig()).task)):
+        def programs(self, model):
+            return {"odd": Program(lambda x: x if x.shape[0] > 3 else -x, {"x": (2,)}, "")}
+
+    task = untrained(ForecastConfig()).task
+    odd = Odd(**{name: getattr(task, name) for name in task.__dataclass_fields__})
+    with pytest.raises(ValueError, match="'odd' of this model cannot be exported"):
+        export_programs(TrainedModel(odd, untrained(ForecastConfig()).model), tmp_path)

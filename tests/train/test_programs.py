@@ -1,5 +1,6 @@
 """Exported programs give charax's own answers, in a process that never imports it."""
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 from charax.tasks import ClassificationConfig, DensityConfig, ForecastConfig, PDEConfig, RegressionConfig
+from charax.tasks.forecast import ForecastTask
 from charax.train import AbstractConfig, Program, TrainedModel, export_programs
 
 RUN = """
@@ -122,11 +124,11 @@ def test_unknown_platforms_are_refused(cases, tmp_path):
 
 
 def test_what_jax_cannot_export_is_a_sentence(tmp_path):
-    class Odd(type(untrained(ForecastConfig()).task)):
+    class Odd(ForecastTask):
         def programs(self, model):
             return {"odd": Program(lambda x: x if x.shape[0] > 3 else -x, {"x": (2,)}, "")}
 
-    task = untrained(ForecastConfig()).task
-    odd = Odd(**{name: getattr(task, name) for name in task.__dataclass_fields__})
+    task, model = untrained(ForecastConfig())
+    odd = Odd(**{field.name: getattr(task, field.name) for field in dataclasses.fields(task)})
     with pytest.raises(ValueError, match="'odd' of this model cannot be exported"):
-        export_programs(TrainedModel(odd, untrained(ForecastConfig()).model), tmp_path)
+        export_programs(TrainedModel(odd, model), tmp_path)

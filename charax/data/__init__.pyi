@@ -9,6 +9,10 @@ from ._encoder import LeftOut as LeftOut
 from ._encoder import TableEncoder as TableEncoder
 from ._errors import DataError as DataError
 from ._inputs import read_inputs as read_inputs
+from ._limits import LIMITS as LIMITS
+from ._limits import Limit as Limit
+from ._limits import check_limit as check_limit
+from ._limits import check_regular as check_regular
 from ._regression import REGRESSION_DATASETS as REGRESSION_DATASETS
 from ._regression import RegressionData as RegressionData
 from ._regression import RegressionSplit as RegressionSplit

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
+from charax.data import check_limit
 from charax.solve._names import Adjoint
 
 if TYPE_CHECKING:
@@ -52,6 +53,22 @@ def check_positive(config: object, *names: str) -> None:
             raise ValueError(f"{name} must be a number above 0, got {value}")
 
 
+def check_sizes(config: object, **limits: str) -> None:
+    """Refuse sizes of a config that no machine could hold, before anything is built.
+
+    Args:
+        config: An object with the sizes as attributes; None is left alone.
+        limits: The name of the limit of each attribute, one of `charax.data.LIMITS`.
+
+    Raises:
+        ValueError: If one of them is above its limit; the message names the variable that raises it.
+    """
+    for name, limit in limits.items():
+        value = getattr(config, name)
+        if value is not None:
+            check_limit(limit, value, name, "asks for")
+
+
 def absolute_path(data: str, named: Container[str]) -> str:
     """Make the path of a data set independent of the working folder.
 
@@ -79,6 +96,9 @@ class SolverConfig:
     """Absolute tolerance of adaptive steps; that of rtol if only rtol is given."""
     adjoint: Adjoint | None = None
     """How gradients are computed: checkpoint, backsolve or direct."""
+
+    def __post_init__(self):
+        check_sizes(self, steps="steps")
 
     def build(self, default: "Solver") -> "Solver":
         """Apply these settings to the solver of a preset.

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float, Float32, Int, PRNGKeyArray, PyTree
 
+from charax.data import check_limit
 from charax.solve import Solver
 from charax.train._config import Splits
 
@@ -342,5 +343,9 @@ def repeat_rows(count: int, at_least: int) -> np.ndarray:
 
     Returns:
         Row indices: all rows, as often as needed.
+
+    Raises:
+        ValueError: If that is more than the limit of lines.
     """
+    check_limit("lines", at_least, "an epoch of many mini-batches", "repeats rows to")
     return np.tile(np.arange(count), -(-at_least // count))

@@ -11,6 +11,7 @@ from charax.data._errors import DataError
 from charax.data.files._frames import MISSING, make_table
 from charax.data.files._layout import Layout, find_layout
 from charax.data.files._lines import (
+    check_lines,
     check_widths,
     count_characters,
     is_compressed,
@@ -32,6 +33,7 @@ def read_delimited(path: Path, request: TableRequest) -> Table:
     if separator is None and ".tsv" in (suffix.lower() for suffix in path.suffixes[-2:]):
         separator = "tab"
     layout = find_layout(path, read_sample(path), separator=separator, expected=request.expected)
+    check_lines(path, len(layout.names))
     frame = _read_frame(path, layout, request)
     locate = partial(locate_records, path, layout.separator, len(frame))
     return make_table(path, frame, layout.names, locate, request, decimal=layout.decimal)

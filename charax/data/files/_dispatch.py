@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Shaped
 
 from charax.data._errors import DataError
+from charax.data._limits import check_regular
 from charax.data._raw import RawDataset
 from charax.data.files._images import IMAGE, IMAGE_FOLDER
 from charax.data.files._kind import FileKind, InputSpec, NamedInputs, TableOptions
@@ -44,10 +45,19 @@ def read_table(path: Path, request: TableRequest) -> Table:
 def find_path(name: Path | str, named: Iterable[str] = ()) -> Path:
     """Expand a path, which must exist; `named` are the names that could have been given instead."""
     path = Path(name).expanduser()
-    if not path.exists():
+    if not _exists(path):
         instead = ", ".join(named)
         raise DataError(f"{name} does not exist" + (f", and is not one of {instead}" if instead else ""))
+    if not path.is_dir():
+        check_regular(path)
     return path
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # a name that is too long, or has a null byte
+        return False
 
 
 def _find_reader(path: Path, reader_of: Callable[[FileKind], _ReaderT | None]) -> _ReaderT:

@@ -1,12 +1,13 @@
 """Image files: a folder with one subfolder per class, a folder of images, or a single image."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import UInt8
 
 from charax.data._errors import DataError
+from charax.data._limits import check_passed, check_regular
 from charax.data._raw import RawDataset, RawSplit
 from charax.data.files._kind import FileKind, InputSpec, NamedInputs, TableOptions, has_suffix
 
@@ -62,7 +63,7 @@ def _read_inputs(path: Path, files: Sequence[Path], names: list[str], spec: Inpu
 
 def _find_images(folder: Path) -> list[Path]:
     """Find the image files of a folder and its subfolders, in order."""
-    files = sorted(path for path in folder.rglob("*") if path.suffix.lower() in _SUFFIXES and path.is_file())
+    files = sorted(path for path in _list(folder, folder.rglob("*")) if path.suffix.lower() in _SUFFIXES)
     if not files:
         raise DataError(f"{folder} has no images in it ({', '.join(_SUFFIXES)})")
     return files
@@ -72,6 +73,7 @@ def _read_images(
     files: Sequence[Path], shape: tuple[int, ...] | None = None
 ) -> UInt8[np.ndarray, "n height width channels"]:
     """Read images of `shape`, or of the size of the first: gray if all of them are, else RGB."""
+    check_pixels(files)
     images = [_read_image(file) for file in files]
     channels = max(image.shape[2] for image in images) if shape is None else shape[2]
     height, width = images[0].shape[:2] if shape is None else shape[:2]
@@ -83,6 +85,23 @@ def _read_images(
                 f"{height} x {width}: resize it"
             )
     return np.stack([_with_channels(image, channels) for image in images])
+
+
+def check_pixels(files: Sequence[Path]) -> None:
+    """Refuse images that have too many pixels together. Their sizes are read first, and nothing else of them."""
+    from PIL import Image  # slow to import
+
+    pixels = 0
+    for file in files:
+        if file.is_dir():
+            raise DataError(f"{file} is a folder inside a class: put images directly into the folder of their class")
+        check_regular(file)
+        try:
+            with Image.open(file, formats=_FORMATS) as image:
+                pixels += image.width * image.height
+        except Exception as error:  # a damaged file makes its reader fail in any way it can
+            raise DataError(f"{file} cannot be read as an image: {error}") from None
+        check_passed("pixels", pixels, f"the images up to {file}", "have")
 
 
 def _with_channels(image: np.ndarray, channels: int) -> np.ndarray:
@@ -98,8 +117,6 @@ def _read_image(path: Path) -> UInt8[np.ndarray, "height width channels"]:
     """Read bytes with one channel, or three."""
     from PIL import Image  # slow to import
 
-    if path.is_dir():
-        raise DataError(f"{path} is a folder inside a class: put images directly into the folder of their class")
     try:
         with Image.open(path, formats=_FORMATS) as image:
             image.load()
@@ -111,13 +128,23 @@ def _read_image(path: Path) -> UInt8[np.ndarray, "height width channels"]:
             pixels = np.asarray(image.convert("L" if gray else "RGB"))
     except DataError:
         raise
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+    except Exception as error:  # a damaged file makes its reader fail in any way it can
         raise DataError(f"{path} cannot be read as an image: {error}") from None
     return pixels[..., None] if gray else pixels
 
 
 def _visible(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.iterdir() if not path.name.startswith(".") and path.name not in _IGNORED)
+    paths = _list(folder, folder.iterdir())
+    return sorted(path for path in paths if not path.name.startswith(".") and path.name not in _IGNORED)
+
+
+def _list(folder: Path, paths: Iterable[Path]) -> list[Path]:
+    """The paths in a folder, if they are not too many."""
+    found: list[Path] = []
+    for path in paths:
+        found.append(path)
+        check_passed("files", len(found), folder)
+    return found
 
 
 IMAGE_FOLDER = FileKind(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from charax.data._errors import DataError
+from charax.data._limits import check_passed
 from charax.data.files._lines import unlimited_cells
 from charax.data.files._numbers import is_number, uses_decimal_comma
 
@@ -35,6 +36,8 @@ def find_layout(
     `expected` are columns that should be there.
     """
     candidates = [SEPARATORS[separator]] if separator is not None else list(SEPARATORS.values())
+    for number, line in enumerate(lines, start=1):
+        check_passed("columns", max(map(line.count, candidates)), f"{path}, row {number}")
     tables = {each: _split(lines, each) for each in candidates}
     chosen = max(candidates, key=lambda each: _score(tables[each], expected))
     if not tables[chosen]:

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from charax.data._errors import DataError
+from charax.data._limits import LIMITS, check_limit, check_passed
+from charax.data.files._archives import bound_unpacked
 
 _SAMPLE = 1 << 15
 _CHUNK = 1 << 20
@@ -25,8 +27,16 @@ class Counts(NamedTuple):
 
 def read_sample(path: Path) -> list[str]:
     """Read the first lines."""
+    check_limit("bytes", path.stat().st_size, path)
+    longest = max(_SAMPLE, LIMITS["bytes"].value // 64)
     with open_text(path) as file:
-        lines = file.readlines(_SAMPLE)
+        lines: list[str] = []
+        left = _SAMPLE
+        while left > 0 and (line := file.readline(longest)):
+            if len(line) == longest:
+                raise DataError(f"{path}, row {len(lines) + 1}: the line has more than {longest:,} characters")
+            lines.append(line)
+            left -= len(line)
         # The last record of the sample may go on in the lines that follow.
         return lines[:-1] if len(lines) > 2 and file.read(1) else lines
 
@@ -79,6 +89,31 @@ def count_characters(path: Path, separator: str) -> Counts:
             quotes += chunk.count(b'"')
             last = chunk
     return Counts(lines + (not last.endswith(b"\n")), separators, quotes)
+
+
+def check_lines(path: Path, columns: int) -> None:
+    """Refuse a text file with more lines or cells than the limits, before it is read.
+
+    Every line has a cell for each column, even if it is shorter: that is how it will be in memory. Small files cannot
+    have as many, so that they are not scanned.
+    """
+    check_limit("columns", columns, path)
+    compressed = is_compressed(path)
+    bound = bound_unpacked(path) if compressed else path.stat().st_size
+    if bound <= LIMITS["lines"].value and bound * columns <= LIMITS["cells"].value:
+        return
+    lines = size = 0
+    last = b""
+    with translate_errors(path), _open_bytes(path) as file:
+        while chunk := file.read(_CHUNK):
+            size += len(chunk)
+            # \r\n is one line, and may lie on both sides of a cut.
+            pairs = chunk.count(b"\r\n") + (last == b"\r" and chunk[:1] == b"\n")
+            lines += chunk.count(b"\n") + chunk.count(b"\r") - pairs
+            last = chunk[-1:]
+            check_passed("bytes", size, path, "unpacks to")
+            check_passed("lines", lines, path)
+            check_passed("cells", lines * columns, path)
 
 
 def scan_records(path: Path, separator: str) -> Iterator[tuple[int, int]]:

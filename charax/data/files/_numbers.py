@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 _THOUSANDS_POINT = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?")
 """As in 1,234.5."""
-_COMMA = re.compile(r"[+-]?(?:[1-9]\d{0,2}(?:\.\d{3})+(?:,\d+)?|(?:\d+,?\d*|,\d+)(?:[eE][+-]?\d+)?)")
+_COMMA = re.compile(r"[+-]?(?:[1-9]\d{0,2}(?:\.\d{3})+(?:,\d+)?|(?:\d+(?:,\d*)?|,\d+)(?:[eE][+-]?\d+)?)")
 """As in 1234,5 and 1.234,5."""
 _AMBIGUOUS = re.compile(r"[+-]?[1-9]\d{0,2}[.,]\d{3}")
 """Thousands, or three decimals?"""

@@ -1,6 +1,5 @@
 """CIFAR-10's binary version: records of one label byte and 3,072 pixel bytes, in a tar archive."""
 
-import io
 import re
 import tarfile
 from pathlib import Path
@@ -8,8 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from charax.data._errors import DataError
+from charax.data._limits import check_limit, check_passed
 from charax.data._raw import RawDataset, RawSplit, check_labels
-from charax.data.sources._gzip import gunzip
+from charax.data.sources._gzip import open_gzip
 from charax.data.sources._source import Source
 
 _FILE = "cifar-10-binary.tar.gz"
@@ -34,14 +34,22 @@ def _read_batches(path: Path) -> dict[str, RawSplit]:
     # Members are read into memory and never written to disk, so their names cannot lead anywhere.
     batches = {}
     try:
-        with tarfile.open(fileobj=io.BytesIO(gunzip(path)), mode="r:") as archive:
-            for member in archive:
+        with open_gzip(path) as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
+            for number, member in enumerate(archive, start=1):
+                check_passed("members", number, path)
                 match = _BATCH.fullmatch(member.name)
                 if match and member.isreg():
+                    if member.issparse():
+                        raise DataError(f"{path}: {member.name} has holes, which a file of images has not")
+                    check_limit("bytes", member.size, f"{path}: {member.name}")
                     file = archive.extractfile(member)
                     assert file is not None  # a regular file always has content
                     batches[match[1]] = _read_records(file.read(), f"{path}: {member.name}")
-    except tarfile.TarError as error:
+            while stream.read(1 << 20):  # to its end, where its checksum is
+                pass
+    except (tarfile.TarError, RecursionError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
         raise DataError(f"{path} is not a valid tar archive ({error}): delete it and fetch it again") from None
     return batches
 

@@ -1,24 +1,34 @@
-"""Read gzip files whole, so that their own checksum is always verified."""
+"""Read gzip files, whose own checksum is verified when their end is read."""
 
 import gzip
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from charax.data._errors import DataError
-
-# Several times the largest data set here: a small file that unpacks to more than this is not one of them.
-_LIMIT = 2**30
+from charax.data._limits import check_passed, check_regular
 
 
-def gunzip(path: Path) -> bytes:
-    """Decompress a file; an error names it and says how it is damaged."""
+class _Counted(gzip.GzipFile):
+    """A file that ends with an error at the limit of bytes."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        content = super().read(size)
+        check_passed("bytes", self.tell(), self.name, "unpacks to")
+        return content
+
+
+@contextmanager
+def open_gzip(path: Path) -> Iterator[gzip.GzipFile]:
+    """Open a compressed file; an error names it and says how it is damaged."""
+    check_regular(path)
     try:
-        with gzip.open(path) as file:
-            content = file.read(_LIMIT + 1)
+        with _Counted(path) as file:
+            yield file
+    except DataError:
+        raise
     except EOFError:
         raise DataError(f"{path} is truncated: delete it and fetch it again") from None
     except (OSError, zlib.error) as error:
         raise DataError(f"{path} is not a valid gzip file ({error}): delete it and fetch it again") from None
-    if len(content) > _LIMIT:
-        raise DataError(f"{path} unpacks to more than {_LIMIT} bytes, so it is not the data set it is named after")
-    return content

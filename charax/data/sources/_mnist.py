@@ -1,5 +1,6 @@
 """MNIST, in the IDX format: a magic number, the sizes, and bytes."""
 
+import math
 import struct
 from pathlib import Path
 
@@ -7,8 +8,9 @@ import numpy as np
 from jaxtyping import UInt8
 
 from charax.data._errors import DataError
+from charax.data._limits import check_limit
 from charax.data._raw import RawDataset, RawSplit, check_labels
-from charax.data.sources._gzip import gunzip
+from charax.data.sources._gzip import open_gzip
 from charax.data.sources._source import DIGIT_CLASSES, Source
 
 _IMAGES, _LABELS = 2051, 2049
@@ -29,24 +31,32 @@ def _read_split(folder: Path, split: str) -> RawSplit:
 
 
 def _read_idx(path: Path, magic: int) -> UInt8[np.ndarray, "n *shape"]:
-    content = gunzip(path)
-    found = int.from_bytes(content[:4], "big")
+    axes = magic & 0xFF  # the magic number's last byte counts the axes
+    with open_gzip(path) as file:
+        header = file.read(4 + 4 * axes)
+        shape = _read_shape(path, header, magic)
+        expected = math.prod(shape)
+        check_limit("bytes", expected, path, "promises")
+        content = file.read(expected + 1)  # to its end, where its checksum is
+        if len(content) != expected:
+            found = "more" if len(content) > expected else len(content)
+            raise DataError(f"{path} has {found} bytes of data where its header promises {expected}")
+    if expected == 0:
+        raise DataError(f"{path} has no data in it")
+    return np.frombuffer(content, np.uint8).reshape(shape)
+
+
+def _read_shape(path: Path, header: bytes, magic: int) -> tuple[int, ...]:
+    found = int.from_bytes(header[:4], "big")
     if found != magic:
         what = "images" if magic == _IMAGES else "labels"
         raise DataError(
             f"{path} has the magic number {found} where IDX {what} have {magic}: it is another kind of file"
         )
-    axes = magic & 0xFF  # the magic number's last byte counts the axes
-    start = 4 + 4 * axes
-    if len(content) < start:
+    axes = magic & 0xFF
+    if len(header) < 4 + 4 * axes:
         raise DataError(f"{path} is truncated within its header: delete it and fetch it again")
-    shape = struct.unpack_from(f">{axes}I", content, 4)
-    expected = int(np.prod(shape, dtype=object))
-    if len(content) - start != expected:
-        raise DataError(f"{path} has {len(content) - start} bytes of data where its header promises {expected}")
-    if expected == 0:
-        raise DataError(f"{path} has no data in it")
-    return np.frombuffer(content, np.uint8, offset=start).reshape(shape)
+    return struct.unpack_from(f">{axes}I", header, 4)
 
 
 MNIST = Source(

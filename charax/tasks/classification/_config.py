@@ -16,6 +16,7 @@ from charax.train import (
     TaskData,
     absolute_path,
     check_range,
+    check_sizes,
 )
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class ClassificationConfig(AbstractConfig):
 
     def __post_init__(self):
         check_range(self, least={"shrink": 1, "max_samples": 10})
+        check_sizes(self, width="width", augment_dim="width", characteristic_dim="k")
 
     @staticmethod
     def task_type() -> type["ClassificationTask"]:

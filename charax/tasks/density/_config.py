@@ -18,6 +18,7 @@ from charax.train import (
     absolute_path,
     check_positive,
     check_range,
+    check_sizes,
 )
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ class DensityConfig(AbstractConfig):
             },
         )
         check_positive(self, "sharpness", "end_time")
+        check_sizes(self, width="width", characteristic_dim="k", blocks="k", points="lines")
 
     @property
     def label(self) -> str:

@@ -16,6 +16,7 @@ from charax.train import (
     absolute_path,
     check_positive,
     check_range,
+    check_sizes,
 )
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class ForecastConfig(AbstractConfig):
 
     def __post_init__(self):
         check_range(self, least={"width": 1, "characteristic_dim": 1, "augment_dim": 0, "points": 10})
+        check_sizes(self, width="width", augment_dim="width", characteristic_dim="k", points="lines")
         check_positive(self, "damping")
 
     @staticmethod

@@ -15,6 +15,7 @@ from charax.train import (
     TaskData,
     absolute_path,
     check_range,
+    check_sizes,
 )
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class PDEConfig(AbstractConfig):
 
     def __post_init__(self):
         check_range(self, least={"width": 1, "points": 10})
+        check_sizes(self, width="width", points="lines")
 
     @staticmethod
     def task_type() -> type["PDETask"]:

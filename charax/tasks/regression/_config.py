@@ -16,6 +16,7 @@ from charax.train import (
     TaskData,
     absolute_path,
     check_range,
+    check_sizes,
 )
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class RegressionConfig(AbstractConfig):
 
     def __post_init__(self):
         check_range(self, least={"width": 1, "augment_dim": 1, "characteristic_dim": 1})
+        check_sizes(self, width="width", augment_dim="width", characteristic_dim="k")
 
     @staticmethod
     def task_type() -> type["RegressionTask"]:

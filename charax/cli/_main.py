@@ -2,6 +2,8 @@
 
 import signal
 import sys
+import tempfile
+import traceback
 from collections.abc import Callable, Sequence
 
 
@@ -37,13 +39,35 @@ def main(arguments: Sequence[str], *, prepare: Callable[[], None] | None = None)
     except ModuleNotFoundError as error:
         return _fail(f"{error}; this needs more packages: pip install 'charax[all]'", 1)
     except (ValueError, OSError, OverflowError) as error:
-        return _fail(error, 2)
-    except (RuntimeError, MemoryError) as error:
-        return _fail(error, 1)
+        return _fail(_one_line(error), 2)
+    except MemoryError as error:
+        return _fail(_one_line(error) or "there is not enough memory", 1)
+    except RuntimeError as error:
+        return _fail(_one_line(error), 1)
     except KeyboardInterrupt as stop:
         # A run that a signal stopped says which, and how to resume it.
         return _fail(str(stop) or "interrupted", 128 + getattr(stop, "signal", signal.SIGINT))
+    except Exception as error:  # nobody has thought of it, so that whoever reads the report needs the traceback
+        name = type(error).__name__
+        return _fail(f"an unforeseen {name}; please report it with {_log(error)}, which has the traceback", 1)
     return 0
+
+
+def _one_line(error: Exception) -> str:
+    """The sentence of an error. Those of the libraries below may be pages, which are kept in a file."""
+    text = str(error).strip()
+    first = (text.splitlines() or [type(error).__name__])[0]
+    return first if first == text else f"{first} (more in {_log(error)})"
+
+
+def _log(error: Exception) -> str:
+    """Write the traceback to a file, and name the file."""
+    try:
+        with tempfile.NamedTemporaryFile("w", prefix="charax-", suffix=".log", delete=False) as file:
+            traceback.print_exception(error, file=file)
+    except OSError:
+        return "no log, for the disk is full or read-only"
+    return file.name
 
 
 def _fail(reason: object, status: int) -> int:

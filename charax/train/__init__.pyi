@@ -9,6 +9,7 @@ from ._config import TaskData as TaskData
 from ._config import absolute_path as absolute_path
 from ._config import check_positive as check_positive
 from ._config import check_range as check_range
+from ._config import check_sizes as check_sizes
 from ._devices import Devices as Devices
 from ._export import TrainedModel as TrainedModel
 from ._export import load_config as load_config
@@ -50,6 +51,7 @@ from ._run import train_or_load as train_or_load
 from ._run import train_seeds as train_seeds
 from ._stopping import Diverged as Diverged
 from ._stopping import Interrupted as Interrupted
+from ._stopping import SaveError as SaveError
 from ._task import AbstractTask as AbstractTask
 from ._task import Batch as Batch
 from ._task import GeneratedSamples as GeneratedSamples

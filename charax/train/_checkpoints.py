@@ -10,7 +10,10 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import PyTree
 
+from charax.data import check_limit, check_regular
 from charax.train._arrays import fill_arrays, name_arrays
+from charax.train._folder import explain_failed_write
+from charax.train._json import from_json
 
 _KEPT = 3
 
@@ -77,6 +80,9 @@ class Checkpoints:
         return None
 
     def _read(self, number: int, template: PyTree) -> tuple[PyTree, Position]:
+        for path in (self._folder / str(number)).rglob("*"):
+            if not path.is_dir():
+                check_regular(path)
         restored = self._manager.restore(
             number,
             args=self._ocp.args.Composite(
@@ -89,7 +95,7 @@ class Checkpoints:
         for name, checksum in restored.position["checksums"].items():
             if zlib.crc32(arrays[name].tobytes()) != checksum:
                 raise ValueError(f"the checksum of {name} does not agree")
-        return state, Position(**restored.position["position"])
+        return state, from_json(Position, restored.position["position"], f"checkpoint {number}")
 
     def close(self) -> None:
         self._manager.close()
@@ -97,12 +103,19 @@ class Checkpoints:
 
 def truncate_lines(path: Path, lines: int) -> None:
     """Keep the first lines of a file that may have grown after the checkpoint, or end in the middle of a line."""
-    kept = path.read_text().splitlines(keepends=True)[:lines] if path.exists() else []
+    check_regular(path)
+    if path.exists():
+        check_limit("json", path.stat().st_size, path)
+    try:
+        kept = path.read_text().splitlines(keepends=True)[:lines] if path.exists() else []
+    except UnicodeDecodeError:
+        kept = []
     if len(kept) < lines or any(not line.endswith("\n") for line in kept):
         raise ValueError(
             f"{path} lacks lines that the checkpoint counts: it was changed; restore it, or train a new run"
         )
-    write_atomically(path, "".join(kept))
+    with explain_failed_write(path.parent):
+        write_atomically(path, "".join(kept))
 
 
 def write_atomically(path: Path, text: str) -> None:

@@ -1,7 +1,7 @@
 """Models to share: weights as safetensors, everything else as JSON. Loading them executes no code."""
 
 import hashlib
-import json
+import math
 from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
 
@@ -12,15 +12,18 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from charax._version import __version__
+from charax.data import check_limit
 from charax.train._arrays import fill_arrays, name_arrays
 from charax.train._checkpoints import write_json
 from charax.train._config import AbstractConfig
-from charax.train._json import from_json, to_json
+from charax.train._json import check_seal, from_json, read_json, seal, to_json
 from charax.train._registry import find_task
 from charax.train._task import AbstractTask
 
 CONFIG, DESCRIPTION, WEIGHTS = "config.json", "model.json", "model.safetensors"
 """The three files that make a trained model."""
+_HEADER = 1 << 12
+"""Bytes that the name and the shape of an array may take in a file of weights."""
 
 
 class TrainedModel(NamedTuple):
@@ -40,7 +43,8 @@ def save_config(folder: Path, config: AbstractConfig, **extra: Any) -> None:
         config: The config.
         extra: More values to store with it.
     """
-    write_json(folder / CONFIG, {"charax": __version__, "task": config.name, **extra, "config": to_json(config)})
+    content = {"charax": __version__, "task": config.name, **extra, "config": to_json(config)}
+    write_json(folder / CONFIG, seal(content))
 
 
 def load_config(folder: Path | str) -> AbstractConfig:
@@ -55,33 +59,38 @@ def load_config(folder: Path | str) -> AbstractConfig:
     Raises:
         ValueError: If there is none, or it cannot be read.
     """
-    path = Path(folder) / CONFIG
+    return _load_config(Path(folder))[0]
+
+
+def _load_config(folder: Path) -> tuple[AbstractConfig, str]:
+    """The config and its digest."""
+    path = folder / CONFIG
     stored = read_json(path, missing=f"{folder} is not a run, or one that had not started; train it again")
-    return from_json(find_task(stored.get("task"), path), stored.get("config"), path)
+    config = from_json(find_task(stored.get("task"), path), stored.get("config"), path)
+    return config, check_seal(stored, path)
 
 
-def read_json(path: Path, *, missing: str) -> dict[str, Any]:
-    """Read a JSON object.
+def design_model(config: AbstractConfig, spec: Any) -> tuple[AbstractTask, eqx.Module]:
+    """Build a task and the shapes of its model, which may have as many parameters as the limit says.
 
     Args:
-        path: The file.
-        missing: What to say if there is none.
+        config: The config.
+        spec: The description of the data (`TaskData.spec`).
 
     Returns:
-        Its content.
+        The task, and its model with shapes instead of arrays.
 
     Raises:
-        ValueError: If it is missing, is not JSON, or not an object.
+        ValueError: If the config does not fit the data, or the model is too large.
     """
-    try:
-        stored = json.loads(path.read_bytes())
-    except (FileNotFoundError, NotADirectoryError):
-        raise ValueError(f"{path} does not exist: {missing}") from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise ValueError(f"{path} cannot be read as JSON: {error}") from None
-    if not isinstance(stored, dict):
-        raise ValueError(f"{path} must hold a JSON object; found {type(stored).__name__}")
-    return stored
+    task = config.build_task(spec)
+    shapes = eqx.filter_eval_shape(task.build, jax.random.key(0))
+    check_limit("parameters", sum(math.prod(leaf.shape) for leaf in _arrays(shapes)), "the model")
+    return task, shapes
+
+
+def _arrays(shapes: eqx.Module) -> list[jax.ShapeDtypeStruct]:
+    return [leaf for leaf in jax.tree.leaves(shapes) if isinstance(leaf, jax.ShapeDtypeStruct)]
 
 
 def save_model(folder: Path, spec: Any, model: eqx.Module) -> None:
@@ -97,7 +106,9 @@ def save_model(folder: Path, spec: Any, model: eqx.Module) -> None:
     # `ascontiguousarray` alone would make a vector of a scalar.
     arrays = {name: np.ascontiguousarray(array).reshape(array.shape) for name, array in name_arrays(params).items()}
     save_file(arrays, part)
-    write_json(folder / DESCRIPTION, {"charax": __version__, "weights_blake2b": _digest(part), "spec": to_json(spec)})
+    stored = read_json(folder / CONFIG, missing="a model is saved next to its config")
+    digests = {"config_blake2b": check_seal(stored, folder / CONFIG), "weights_blake2b": _digest(part)}
+    write_json(folder / DESCRIPTION, seal({"charax": __version__, **digests, "spec": to_json(spec)}))
     part.replace(folder / WEIGHTS)  # last, so that a model that is there is complete
 
 
@@ -130,26 +141,29 @@ def load_model(folder: Path | str) -> TrainedModel:
     ```
     """
     folder = Path(folder)
-    config = load_config(folder)
+    config, config_digest = _load_config(folder)
     unfinished = f"{folder} is not a run, or one that is not finished (charax resume {folder})"
     path, weights = folder / DESCRIPTION, folder / WEIGHTS
     stored = read_json(path, missing=unfinished)
     if not weights.is_file():
         raise ValueError(f"{weights} does not exist: {unfinished}")
-    spec_type = get_type_hints(config.task_type())["spec"]
-    task = config.build_task(from_json(spec_type, stored.get("spec"), path))
-    if _digest(weights) != stored.get("weights_blake2b"):
+    spec = from_json(get_type_hints(config.task_type())["spec"], stored.get("spec"), path)
+    check_seal(stored, path)
+    if stored.get("config_blake2b") != config_digest:
         raise ValueError(
-            f"{weights} is damaged, or of another run: its digest is not the one in {path.name}; copy it again, or "
-            "train a new run"
+            f"{folder / CONFIG} is of another run: its digest is not the one in {path.name}; copy it again"
         )
     try:
+        task, model = design_model(config, spec)
+    except Exception as error:  # there is no end to what does not fit together
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise ValueError(f"{path} and {CONFIG} do not describe a model: {reason}") from None
+    _check_weights(weights, model, stored.get("weights_blake2b"))
+    try:
         arrays = load_file(weights)
-    except (SafetensorError, OSError) as error:
+    except (SafetensorError, OSError, ValueError, KeyError) as error:
         raise ValueError(f"{weights} is damaged: {error}") from error
-    shapes, static = eqx.partition(
-        eqx.filter_eval_shape(task.build, jax.random.key(0)), lambda leaf: isinstance(leaf, jax.ShapeDtypeStruct)
-    )
+    shapes, static = eqx.partition(model, lambda leaf: isinstance(leaf, jax.ShapeDtypeStruct))
     params = jax.tree.map(jax.numpy.asarray, fill_arrays(shapes, arrays, weights))
     broken = [name for name, array in arrays.items() if not np.isfinite(array).all()]
     if broken:
@@ -157,5 +171,17 @@ def load_model(folder: Path | str) -> TrainedModel:
     return TrainedModel(task, eqx.combine(params, static))
 
 
+def _check_weights(path: Path, model: eqx.Module, digest: Any) -> None:
+    """Check the size and the digest of a file of weights, before it is loaded."""
+    arrays = _arrays(model)
+    most = _HEADER + sum(_HEADER + math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in arrays)
+    if path.stat().st_size > most or _digest(path) != digest:
+        raise ValueError(
+            f"{path} is damaged, or of another run: its digest is not the one in {DESCRIPTION}; copy it again, or "
+            "train a new run"
+        )
+
+
 def _digest(path: Path) -> str:
-    return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()

@@ -1,12 +1,21 @@
 """Frozen dataclasses and named tuples as plain JSON, and back: one codec for every config and data description."""
 
 import dataclasses
+import hashlib
+import json
 import math
+import reprlib
 import types
+from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from charax.data import check_limit, check_regular
 
 T = TypeVar("T")
 _LARGEST = 2**63 - 1
+_SEAL = "blake2b"
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 80
 
 
 def to_json(value: Any) -> Any:
@@ -55,6 +64,128 @@ def from_json(cls: type[T], stored: Any, source: object = "config.json") -> T:
     return _decode(cls, stored, "", source)
 
 
+def read_json(path: Path, *, missing: str) -> dict[str, Any]:
+    """Read a JSON object.
+
+    Args:
+        path: The file.
+        missing: What to say if there is none.
+
+    Returns:
+        Its content.
+
+    Raises:
+        ValueError: If it is missing, too large, is not JSON, or not an object.
+    """
+    try:
+        stored = json.loads(_read(path))
+    except (FileNotFoundError, NotADirectoryError):
+        raise ValueError(f"{path} does not exist: {missing}") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise ValueError(_name(path, error)) from None
+    if not isinstance(stored, dict):
+        raise ValueError(f"{path} must hold a JSON object; found {type(stored).__name__}")
+    return stored
+
+
+def read_json_lines(path: Path) -> list[Any]:
+    """Read a file with a JSON value per line.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The values.
+
+    Raises:
+        ValueError: If it cannot be read; the message names the line.
+    """
+    try:
+        lines = _read(path).decode().splitlines()
+    except (OSError, ValueError) as error:
+        raise ValueError(_name(path, error)) from None
+    values = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            values.append(json.loads(line))
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{path}, line {number} cannot be read as JSON: {error}") from None
+    return values
+
+
+def check_row(cls: type, stored: Any, source: object) -> dict[str, Any]:
+    """Check a row of metrics: the fields of a dataclass, and any others with a number or nothing.
+
+    Args:
+        cls: The dataclass of the fields that must be there.
+        stored: The row.
+        source: The file and the line, which an error names.
+
+    Returns:
+        The row.
+
+    Raises:
+        ValueError: If a field is missing, or a value is of another type.
+    """
+    if not isinstance(stored, dict):
+        raise ValueError(f"{source} must hold one JSON object per epoch and one for the test split")
+    hints = get_type_hints(cls)
+    missing = hints.keys() - stored.keys()
+    if missing:
+        raise ValueError(f"{source} lacks {', '.join(sorted(missing))}")
+    for name, value in stored.items():
+        _decode(hints.get(name, float | None), value, name, source)
+    return stored
+
+
+def seal(content: dict[str, Any]) -> dict[str, Any]:
+    """Add a digest to JSON, by which damage is recognized.
+
+    Args:
+        content: Plain values by name.
+
+    Returns:
+        The same with `blake2b`, the digest of everything else.
+    """
+    return {**content, _SEAL: _digest(content)}
+
+
+def check_seal(stored: dict[str, Any], source: object) -> str:
+    """Check the digest of JSON that was written with one.
+
+    Args:
+        stored: The content of the file.
+        source: The file that an error names.
+
+    Returns:
+        The digest.
+
+    Raises:
+        ValueError: If it does not agree.
+    """
+    digest = _digest({name: value for name, value in stored.items() if name != _SEAL})
+    if stored.get(_SEAL) != digest:
+        raise ValueError(
+            f"{source} is damaged, or was changed: its content does not agree with its digest; restore it, or train a "
+            "new run"
+        )
+    return digest
+
+
+def _digest(content: dict[str, Any]) -> str:
+    return hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=16).hexdigest()
+
+
+def _read(path: Path) -> bytes:
+    check_regular(path)
+    check_limit("json", path.stat().st_size, path)
+    return path.read_bytes()
+
+
+def _name(path: Path, error: Exception) -> str:
+    return str(error) if str(error).startswith(str(path)) else f"{path} cannot be read as JSON: {error}"
+
+
 def describe_differences(stored: Any, wanted: Any, prefix: str = "") -> list[str]:
     """List the settings in which two configs of one class differ.
 
@@ -84,7 +215,7 @@ def _decode(hint: Any, value: Any, name: str, source: object) -> Any:
         return _decode_fields(hint, value, name, source)
     if origin is Literal:
         if value not in arguments:
-            raise ValueError(f"{where} must be one of {', '.join(map(str, arguments))}; found {value!r}")
+            raise ValueError(f"{where} must be one of {', '.join(map(str, arguments))}; found {_show(value)}")
         return value
     if origin in (Union, types.UnionType):
         if value is None and type(None) in arguments:
@@ -93,18 +224,18 @@ def _decode(hint: Any, value: Any, name: str, source: object) -> Any:
         return _decode(inner, value, name, source)
     if origin is tuple:
         if not isinstance(value, list):
-            raise ValueError(f"{where} must be a list; found {value!r}")
+            raise ValueError(f"{where} must be a list; found {_show(value)}")
         repeated = len(arguments) == 2 and arguments[1] is Ellipsis
         hints = [arguments[0]] * len(value) if repeated else list(arguments)
         if len(hints) != len(value):
             raise ValueError(f"{where} must have {len(hints)} entries; found {len(value)}")
         return tuple(_decode(each, part, f"{name}[{i}]", source) for i, (each, part) in enumerate(zip(hints, value)))  # noqa: B905
     if type(value) is int and abs(value) > _LARGEST:
-        raise ValueError(f"{where} must be below 2**63; found {value}")
+        raise ValueError(f"{where} must be below 2**63; found {_show(value)}")
     if hint is float and type(value) is int:
         return float(value)
     if hint not in (float, int, bool, str) or type(value) is not hint:
-        raise ValueError(f"{where} must be of type {getattr(hint, '__name__', hint)}; found {value!r}")
+        raise ValueError(f"{where} must be of type {getattr(hint, '__name__', hint)}; found {_show(value)}")
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{where} must be finite; found {value}")
     return value
@@ -112,17 +243,27 @@ def _decode(hint: Any, value: Any, name: str, source: object) -> Any:
 
 def _decode_fields(cls: Any, value: Any, name: str, source: object) -> Any:
     if not isinstance(value, dict):
-        raise ValueError(f"{source}: {name or 'the content'} must be an object with named values; found {value!r}")
+        raise ValueError(f"{source}: {name or 'the content'} must be an object with named values; found {_show(value)}")
     hints = get_type_hints(cls)
     fields = [field.name for field in dataclasses.fields(cls)] if dataclasses.is_dataclass(cls) else list(cls._fields)
     unknown, missing = value.keys() - set(fields), set(fields) - value.keys()
     if unknown:
-        raise ValueError(f"{source}: this version does not know the setting {', '.join(sorted(map(str, unknown)))}")
+        raise ValueError(f"{source}: this version does not know the setting {_show_names(unknown)}")
     if missing:
         raise ValueError(f"{source} lacks the setting {', '.join(sorted(missing))}")
     parts = {each: _decode(hints[each], value[each], f"{name}.{each}" if name else each, source) for each in fields}
     build: Any = cls
     try:
         return build(**parts)
-    except ValueError as error:  # a value out of range
+    except (ValueError, OverflowError) as error:  # a value out of range
         raise ValueError(f"{source}: {error}") from None
+
+
+def _show(value: Any) -> str:
+    """A value in an error, in one short line."""
+    return _SHORT.repr(value)
+
+
+def _show_names(names: set[str]) -> str:
+    first = [_SHORT.repr(name).strip("'") for name in sorted(names)[:5]]
+    return ", ".join(first) + (" …" if len(names) > 5 else "")

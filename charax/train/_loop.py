@@ -18,6 +18,8 @@ from charax.train._config import LoopConfig, OptimizerConfig, Splits
 from charax.train._devices import Devices
 from charax.train._evaluation import make_evaluation
 from charax.train._failure import catch_failed_solve
+from charax.train._folder import explain_failed_write, find_checkpoints
+from charax.train._json import read_json_lines
 from charax.train._process import small_products
 from charax.train._progress import AbstractProgress, Silent
 from charax.train._step import MAX_SKIPPED_STEPS, StepMetrics, TrainState, initial_state, make_epoch, make_optimizer
@@ -211,7 +213,7 @@ class _Training:
         self.state = self.state.start_epoch()
         self.position = replace(self.position, epoch=epoch, step=0, lines=len(self.history), seconds=seconds)
         if self.folder is not None:
-            with (self.folder / "metrics.jsonl").open("a") as file:
+            with explain_failed_write(self.folder), (self.folder / "metrics.jsonl").open("a") as file:
                 file.write(json.dumps(row) + "\n")
             self._save()
         self.progress.epoch(row)
@@ -230,15 +232,18 @@ class _Training:
                 saved, self.position = found
                 self.state, self.best = self.devices.replicate(saved.state), self.devices.replicate(saved.best)
         truncate_lines(metrics, self.position.lines)
-        self.history = [json.loads(line) for line in metrics.read_text().splitlines()]
+        self.history = read_json_lines(metrics)
 
     def _save(self) -> None:
         if self.folder is None:
             return
-        if self.checkpoints is None:
-            self.checkpoints = Checkpoints(self.folder / "checkpoints", self.progress.say)
         number = self.position.epoch * self.steps_per_epoch + self.position.step
-        self.checkpoints.save(number, _Saved(self.state, self.best), self.position)
+        with explain_failed_write(self.folder):
+            if not self.folder.is_dir():  # orbax would make it again
+                raise FileNotFoundError(self.folder)
+            if self.checkpoints is None:
+                self.checkpoints = Checkpoints(self.folder / "checkpoints", self.progress.say)
+            self.checkpoints.save(number, _Saved(self.state, self.best), self.position)
 
     def _how_to_resume(self) -> str:
         if self.folder is None:
@@ -260,7 +265,9 @@ class _Training:
                 f"the loss or its gradient was not finite each time: lower the learning rate ({self.learning_rate:g}), "
                 "take more or smaller solver steps, or look for extreme values in the data"
             )
-        kept = "" if self.folder is None else f" The last good checkpoint is in {self.folder / 'checkpoints'}."
+        kept = ""
+        if self.folder is not None and find_checkpoints(self.folder):
+            kept = f" The last good checkpoint is in {self.folder / 'checkpoints'}."
         return f"{MAX_SKIPPED_STEPS} steps in a row were skipped, up to step {step}: {cause}.{kept}"
 
 

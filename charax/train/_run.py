@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import equinox as eqx
 import jax
 import numpy as np
 
@@ -18,14 +17,45 @@ from charax.train._checkpoints import write_atomically
 from charax.train._config import AbstractConfig, Splits, TaskData
 from charax.train._devices import Devices
 from charax.train._evaluation import make_evaluation
-from charax.train._export import CONFIG, TrainedModel, load_config, load_model, read_json, save_config, save_model
-from charax.train._json import describe_differences
+from charax.train._export import (
+    CONFIG,
+    TrainedModel,
+    design_model,
+    load_config,
+    load_model,
+    save_config,
+    save_model,
+)
+from charax.train._folder import explain_failed_write, lock_folder, new_folder
+from charax.train._json import check_row, describe_differences, read_json, read_json_lines
 from charax.train._loop import fit
 from charax.train._parameters import flatten_model
 from charax.train._progress import AbstractProgress, Silent
 from charax.train._task import AbstractTask, GeneratedSamples, Predictions
 
 METRICS = "metrics.jsonl"
+_LAST_LINE = 1 << 16
+"""Bytes that the last line of the metrics may have."""
+
+
+@dataclass(frozen=True)
+class _EpochRow:
+    """What every row of an epoch has, besides its metrics."""
+
+    epoch: int
+    step: int
+    loss: float | None
+    validation_loss: float | None
+    skipped: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class _TestRow:
+    """What the last row has, besides its metrics."""
+
+    best_epoch: int
+    seconds: float
 
 
 @dataclass
@@ -63,9 +93,13 @@ class Run:
         """
         test = self.history[-1]
         best = next((row for row in self.epochs if row["epoch"] == test["best_epoch"]), self.epochs[0])
+        try:
+            summary = self.trained.task.summary(best, test)
+        except KeyError as error:
+            raise ValueError(f"{self.folder / METRICS} lacks {error}: it is not of this run") from None
         return {
             "run": str(self.folder),
-            **self.trained.task.summary(best, test),
+            **summary,
             "nfe": test.get("test_nfe"),
             "parameters": count_parameters(self.trained.model),
             "seconds": round(test["seconds"], 2),
@@ -100,10 +134,12 @@ class Run:
         from charax.plotting import plot_learning_curves
 
         folder = self.folder / "plots"
-        folder.mkdir(exist_ok=True)
-        curves = plot_learning_curves(self.history, folder / "training.png")
         task, model = self.trained
-        return [curves, *task.plot(model, self.splits, folder, data=self.config.data)]
+        splits = self.splits
+        with explain_failed_write(self.folder):
+            folder.mkdir(exist_ok=True)
+            curves = plot_learning_curves(self.history, folder / "training.png")
+        return [curves, *task.plot(model, splits, folder, data=self.config.data)]
 
 
 def train(config: AbstractConfig, folder: Path | str, *, progress: AbstractProgress | None = None) -> Run:
@@ -119,6 +155,7 @@ def train(config: AbstractConfig, folder: Path | str, *, progress: AbstractProgr
 
     Raises:
         ValueError: If the folder is in use, or the config or the data cannot be used. Nothing is written then.
+        SaveError: If the folder cannot be written to. A run without a checkpoint is removed again.
 
     ```python
     import tempfile
@@ -137,10 +174,13 @@ def train(config: AbstractConfig, folder: Path | str, *, progress: AbstractProgr
         raise ValueError(f"{folder} exists and is not empty: give another name, or resume it: charax resume {folder}")
     config = config.resolve_paths()
     data = config.load_data()  # before anything is written: this is where bad settings and data show
-    eqx.filter_eval_shape(config.build_task(data.spec).build, jax.random.key(0))
-    folder.mkdir(parents=True, exist_ok=True)
-    save_config(folder, config, data_digest=_digest(data.splits))
-    return _finish(folder, config, data, progress)
+    design_model(config, data.spec)
+    with new_folder(folder), lock_folder(folder):
+        if (folder / CONFIG).exists():
+            raise ValueError(f"{folder} is in use by another run that has just started: give another name")
+        with explain_failed_write(folder):
+            save_config(folder, config, data_digest=_digest(data.splits))
+        return _finish(folder, config, data, progress)
 
 
 def resume(folder: Path | str, *, progress: AbstractProgress | None = None) -> Run:
@@ -154,17 +194,22 @@ def resume(folder: Path | str, *, progress: AbstractProgress | None = None) -> R
         The finished run.
 
     Raises:
-        ValueError: If the folder is not a run, or its data have changed since it was started.
+        ValueError: If the folder is not a run, is in use, or its data have changed since it was started.
+        SaveError: If the folder cannot be written to. It keeps its last checkpoint.
     """
     folder = Path(folder)
     config = load_config(folder)
     if is_finished(folder):
         return load_run(folder)
-    data = config.load_data()
-    stored = read_json(folder / CONFIG, missing="").get("data_digest")
-    if stored is not None and stored != _digest(data.splits):
-        raise ValueError(f"the data of {folder} have changed since the run started: restore them, or train a new run")
-    return _finish(folder, config, data, progress)
+    with lock_folder(folder):
+        data = config.load_data()
+        stored = read_json(folder / CONFIG, missing="").get("data_digest")
+        if stored is not None and stored != _digest(data.splits):
+            raise ValueError(
+                f"the data of {folder} have changed since the run started: restore them, or train a new run"
+            )
+        design_model(config, data.spec)
+        return _finish(folder, config, data, progress)
 
 
 def train_or_load(config: AbstractConfig, folder: Path | str, *, progress: AbstractProgress | None = None) -> Run:
@@ -268,8 +313,13 @@ def is_finished(folder: Path) -> bool:
         True if the last line of its metrics is that of the test split.
     """
     metrics = folder / METRICS
-    lines = metrics.read_text(errors="replace").splitlines() if metrics.is_file() else []
-    return bool(lines) and '"best_epoch"' in lines[-1] and lines[-1].endswith("}")
+    if not metrics.is_file():
+        return False
+    with metrics.open("rb") as file:
+        size = file.seek(0, 2)
+        file.seek(max(0, size - _LAST_LINE))
+        lines = file.read().splitlines()
+    return bool(lines) and b'"best_epoch"' in lines[-1] and lines[-1].endswith(b"}")
 
 
 def evaluate(folder: Path | str, split: str = "test") -> dict[str, float]:
@@ -362,21 +412,23 @@ def _finish(folder: Path, config: AbstractConfig, data: TaskData, progress: Abst
     for note in data.notes:
         (progress or Silent()).say(note)
     fitted = fit(task, data.splits, config.loop, config.optimizer, folder=folder, progress=progress)
-    save_model(folder, data.spec, fitted.model)
-    # The row of the test split marks the run as finished, so it is written last.
-    write_atomically(folder / METRICS, "".join(json.dumps(row) + "\n" for row in fitted.history))
+    with explain_failed_write(folder):
+        save_model(folder, data.spec, fitted.model)
+        # The row of the test split marks the run as finished, so it is written last.
+        write_atomically(folder / METRICS, "".join(json.dumps(row) + "\n" for row in fitted.history))
     return Run(folder, config, TrainedModel(task, fitted.model), fitted.history, data)
 
 
 def _read_history(folder: Path) -> list[dict[str, Any]]:
     path = folder / METRICS
-    try:
-        history = [json.loads(line) for line in path.read_text().splitlines()]
-    except (OSError, ValueError, RecursionError) as error:
-        raise ValueError(f"{path} cannot be read: {error}") from None
-    if len(history) < 2 or not all(isinstance(row, dict) for row in history):
+    rows = read_json_lines(path)
+    if len(rows) < 2:
         raise ValueError(f"{path} must hold one JSON object per epoch and one for the test split")
-    return history
+    last = len(rows)
+    return [
+        check_row(_TestRow if number == last else _EpochRow, row, f"{path}, line {number}")
+        for number, row in enumerate(rows, start=1)
+    ]
 
 
 def _digest(splits: Splits) -> str:

@@ -24,6 +24,10 @@ class Diverged(RuntimeError):
     """Too many steps in a row had to be skipped."""
 
 
+class SaveError(RuntimeError):
+    """The folder of a run could not be written to. The message says why, what is kept, and how to go on."""
+
+
 class StopRequest:
     """The signal that was received, if any."""
 

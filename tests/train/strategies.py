@@ -24,7 +24,7 @@ def values_of(hint: Any) -> st.SearchStrategy[Any]:
     return {
         type(None): st.none(),
         bool: st.booleans(),
-        int: st.integers(10, 2**31 - 1),  # at least 10 points and 2 samples per mini-batch
+        int: st.integers(10, 1_000),  # at least 10 points and 2 samples per mini-batch, and k below its limit
         float: st.floats(0, 1, exclude_min=True, exclude_max=True, allow_subnormal=False),
         str: st.text(max_size=8),
     }[hint]

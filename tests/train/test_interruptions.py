@@ -12,7 +12,11 @@ import pytest
 from charax import train
 from charax.cli import main
 from charax.train import Silent, resume
-from charax.train._checkpoints import Checkpoints, truncate_lines
+from charax.train._checkpoints import Checkpoints, truncate_lines, write_json
+from charax.train._evaluation import make_evaluation
+from tests.train.line_task import LineTask
+
+TEST_POINTS = 11
 
 
 class Killed(BaseException):
@@ -38,6 +42,12 @@ def kill(*_, **__):
     raise Killed
 
 
+def kill_while_the_epoch_is_compiled(patched):
+    loss, calls = LineTask.loss, []
+    # The first call only asks for shapes.
+    patched.setattr(LineTask, "loss", lambda *args: kill() if calls else (calls.append(1), loss(*args))[1])
+
+
 def kill_before_the_first_step(patched):
     patched.setattr("charax.train._loop.initial_state", kill)
 
@@ -54,6 +64,40 @@ def kill_between_the_metrics_of_an_epoch_and_its_checkpoint(patched):
     patched.setattr(Checkpoints, "save", lambda self, n, *args: kill() if n == 10 else save(self, n, *args))
 
 
+def kill_in_the_middle_of_a_checkpoint(patched):
+    save = Checkpoints.save
+
+    def save_half(self, number, *args):
+        if number == 6:
+            part = self._folder / "6.orbax-checkpoint-tmp" / "state"
+            part.mkdir(parents=True)
+            (part / "manifest.ocdbt").write_bytes(b"half")
+            kill()
+        save(self, number, *args)
+
+    patched.setattr(Checkpoints, "save", save_half)
+
+
+def kill_in_the_last_evaluation(patched):
+    def make(*args):
+        evaluate = make_evaluation(*args)
+        return lambda params, split: kill() if len(split.x) == TEST_POINTS else evaluate(params, split)
+
+    patched.setattr("charax.train._loop.make_evaluation", make)
+
+
+def kill_when_half_of_the_weights_are_written(patched):
+    def save_half(arrays, path):
+        Path(path).write_bytes(b"half")
+        kill()
+
+    patched.setattr("charax.train._export.save_file", save_half)
+
+
+def kill_between_the_description_and_the_weights(patched):
+    patched.setattr("charax.train._export.write_json", lambda path, content: (write_json(path, content), kill()))
+
+
 def kill_before_the_model_is_written(patched):
     patched.setattr("charax.train._run.save_model", kill)
 
@@ -66,6 +110,11 @@ def kill_before_the_test_metrics_are_written(patched):
     "patch",
     [
         kill_before_the_first_step,
+        kill_while_the_epoch_is_compiled,
+        kill_in_the_middle_of_a_checkpoint,
+        kill_in_the_last_evaluation,
+        kill_when_half_of_the_weights_are_written,
+        kill_between_the_description_and_the_weights,
         kill_before_the_second_checkpoint,
         kill_between_the_metrics_of_an_epoch_and_its_checkpoint,
         kill_before_the_model_is_written,
@@ -79,6 +128,13 @@ def test_a_run_killed_anywhere_ends_with_the_same_metrics(killed, patch, trained
     resume(folder)
     assert metrics_of(folder) == metrics_of(trained)
     assert (folder / "model.safetensors").read_bytes() == (trained / "model.safetensors").read_bytes()
+
+
+def test_a_run_killed_before_its_figures_is_finished_and_resuming_it_plots_them(killed, ask, trained, metrics_of):
+    folder = killed(lambda patched: patched.setattr("charax.train.Run.plot", kill))
+    assert not (folder / "plots").exists()
+    assert ask("resume", folder)["loss"] == metrics_of(trained)[-1]["test_loss"]
+    assert {path.name for path in (folder / "plots").iterdir()} == {"training.png", "points.txt"}
 
 
 def test_a_process_that_is_really_killed_is_resumed(start, command, ask, trained, metrics_of, tmp_path):

@@ -3,7 +3,10 @@
 import dataclasses
 import json
 import math
+import os
 import shutil
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
@@ -11,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import charax  # noqa: F401, registers the tasks
-from charax.train import TASKS, from_json, load_config, load_model, save_config, to_json
+from charax.train import TASKS, from_json, load_config, load_model, save_config, to_json, train
+from charax.train._json import seal
 from tests.train.line_task import LineConfig
 from tests.train.strategies import build, values_of
 
@@ -123,6 +127,13 @@ def test_what_is_not_plain_data_is_not_stored():
         to_json((1.0, 1j))
 
 
+def reseal(path: Path, change: Callable[[dict], dict]) -> None:
+    """Change JSON and its digest."""
+    stored = json.loads(path.read_text())
+    del stored["blake2b"]
+    path.write_text(json.dumps(seal(change(stored))))
+
+
 FILES = {
     "config.json": {
         b"": "cannot be read as JSON",
@@ -139,7 +150,7 @@ FILES = {
         b"null": "must hold a JSON object; found NoneType",
         b"{}": "the content must be an object with named values; found None",
         b'{"spec": {"inputs": "two"}}': "inputs must be of type int; found 'two'",
-        b'{"spec": {"inputs": 2}}': "model.safetensors is damaged",
+        b'{"spec": {"inputs": 2}}': "model.json is damaged, or was changed",
     },
 }
 
@@ -163,8 +174,80 @@ def test_a_file_that_cannot_be_used_is_one_sentence_and_status_2(refuse, trained
 @pytest.mark.parametrize("inputs", [-1, 0, 3, 2**40, 2**63], ids=str)
 def test_a_description_that_does_not_fit_the_weights_is_one_sentence(line_task, trained, tmp_path, inputs):
     copy = shutil.copytree(trained, tmp_path / "copy")
-    stored = json.loads((copy / "model.json").read_text())
-    (copy / "model.json").write_text(json.dumps({**stored, "spec": {"inputs": inputs}}))
+    reseal(copy / "model.json", lambda stored: {**stored, "spec": {"inputs": inputs}})
     with pytest.raises(ValueError, match=r"copy/model\.(json|safetensors)") as error:
         load_model(copy)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.json"])
+def test_one_changed_character_is_noticed(line_task, trained, tmp_path, name):
+    copy = shutil.copytree(trained, tmp_path / "copy")
+    text = (copy / name).read_text()
+    for old, new in (('"inputs": 2', '"inputs": 3'), ('"clip": 1.0', '"clip": 1.5'), ('"charax": "', '"charax": "9')):
+        if old in text:
+            (copy / name).write_text(text.replace(old, new))
+            with pytest.raises(ValueError, match=rf"{name} is damaged, or was changed: its content does not agree"):
+                load_model(copy)
+
+
+def test_a_config_of_another_run_is_named(line_task, trained, tmp_path):
+    copy = shutil.copytree(trained, tmp_path / "copy")
+    reseal(copy / "config.json", lambda stored: {**stored, "data_digest": "another"})
+    with pytest.raises(
+        ValueError, match=r"copy/config\.json is of another run: its digest is not the one in model\.json"
+    ):
+        load_model(copy)
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.json", "metrics.jsonl", "model.safetensors"])
+@pytest.mark.parametrize("kind", ["folder", "pipe", "holes", "not text"])
+def test_anything_in_place_of_a_file_is_one_sentence(refuse, trained, tmp_path, name, kind):
+    copy = shutil.copytree(trained, tmp_path / "copy")
+    (copy / name).unlink()
+    if kind == "folder":
+        (copy / name).mkdir()
+    elif kind == "pipe":
+        os.mkfifo(copy / name)
+    else:
+        (copy / name).write_bytes(b"\xff\xfe" * 100)
+        if kind == "holes":
+            os.truncate(copy / name, 1 << 40)
+    reason = refuse("evaluate", copy)
+    assert str(copy) in reason
+
+
+ROW = {"epoch": 1, "loss": 1, "validation_loss": 1, "step": 1, "skipped": 0, "seconds": 1}
+ROWS = {
+    '{"epoch": 1}': "line 1 lacks loss, seconds, skipped, step, validation_loss",
+    json.dumps({**ROW, "epoch": "1"}): "epoch must be of type int",
+    json.dumps({**ROW, "loss": []}): "loss must be of type float",
+    json.dumps({**ROW, "x": "y"}): "x must be of type float",
+    "[]": "must hold one JSON object per epoch",
+    "{": "line 1 cannot be read as JSON",
+}
+
+
+@pytest.mark.parametrize(("row", "words"), ROWS.items())
+def test_a_row_of_metrics_that_cannot_be_used_is_named(refuse, trained, tmp_path, row, words):
+    copy = shutil.copytree(trained, tmp_path / "copy")
+    first, *rest = (copy / "metrics.jsonl").read_text().splitlines(keepends=True)
+    assert first
+    (copy / "metrics.jsonl").write_text("".join([row + "\n", *rest]))
+    reason = refuse("resume", copy)
+    assert words in reason
+    assert f"{copy}/metrics.jsonl" in reason
+
+
+def test_a_model_with_too_many_parameters_is_refused_before_it_is_built(line_task, trained, tmp_path, monkeypatch):
+    monkeypatch.setenv("CHARAX_MAX_PARAMETERS", "2")
+    with pytest.raises(ValueError, match="the model has 3 parameters, more than the limit of 2: set CHARAX_MAX_PARAM"):
+        load_model(trained)
+    with pytest.raises(ValueError, match="CHARAX_MAX_PARAMETERS=3"):
+        train(LineConfig(), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_size_of_json_has_a_limit(refuse, trained, monkeypatch):
+    monkeypatch.setenv("CHARAX_MAX_JSON", "100")
+    assert "config.json has" in refuse("evaluate", trained)

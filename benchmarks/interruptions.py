@@ -47,7 +47,8 @@ _PAGE = """# Runs killed by SIGKILL
 
 `python -m benchmarks.interruptions --kills {kills} --output docs/results/interruptions`
 
-Runs of `charax {flags}`, killed at moments spread over their life, and resumed (`charax resume`; trained again where
+Runs of `charax {flags}`, killed at
+moments spread over their life, and resumed (`charax resume`; trained again where
 not even `config.json` had been written). *Same*: the metrics of all epochs and of the test split, and the bytes of
 `model.safetensors`, are those of a run that nothing interrupted. Raw numbers: [kills.json](kills.json).
 

@@ -53,7 +53,8 @@ LIMITS: Mapping[str, Limit] = _limits(
     json=(2**26, "bytes of JSON"),
     parameters=(100_000_000, "parameters"),
     width=(65_536, "units"),
-    k=(1_024, "dimensions"),
+    k=(256, "dimensions"),
+    blocks=(64, "blocks"),
     steps=(10_000, "steps"),
 )
 """The limits by name. Each is set by an environment variable, `CHARAX_MAX_` and the name in capitals."""

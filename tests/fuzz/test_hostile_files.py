@@ -113,6 +113,7 @@ def test_every_limit_of_files_can_be_set(monkeypatch, tmp_path, case):
     {
         "width": lambda size: ClassificationConfig(width=size),
         "k": lambda size: RegressionConfig(characteristic_dim=size),
+        "blocks": lambda size: DensityConfig(blocks=size),
         "steps": lambda size: SolverConfig(steps=size),
         "lines": lambda size: DensityConfig(points=size),
     }.items(),

@@ -24,7 +24,9 @@ def values_of(hint: Any) -> st.SearchStrategy[Any]:
     return {
         type(None): st.none(),
         bool: st.booleans(),
-        int: st.integers(10, 1_000),  # at least 10 points and 2 samples per mini-batch, and k below its limit
+        int: st.integers(
+            10, 60
+        ),  # at least 10 points and 2 samples per mini-batch, and k and blocks below their limits
         float: st.floats(0, 1, exclude_min=True, exclude_max=True, allow_subnormal=False),
         str: st.text(max_size=8),
     }[hint]

@@ -13,6 +13,7 @@ import pytest
 
 from charax import train
 from charax.train import LoopConfig, SaveError, Silent, resume
+from charax.train._checkpoints import truncate_lines
 from charax.train._folder import explain_failed_write, lock_folder
 from tests.train.line_task import LineConfig
 
@@ -120,7 +121,7 @@ def test_every_failed_write_is_one_sentence(tmp_path, error, words):
 
 def test_two_processes_do_not_train_in_one_folder(command, refuse, trained, metrics_of, tmp_path):
     folder = shutil.copytree(trained, tmp_path / "run")
-    (folder / "metrics.jsonl").write_text("".join((folder / "metrics.jsonl").open().readlines()[:2]))
+    truncate_lines(folder / "metrics.jsonl", 2)
     shutil.rmtree(folder / "checkpoints")
     with lock_folder(folder):
         for _ in range(2):  # a process that is refused changes nothing

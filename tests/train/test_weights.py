@@ -1,5 +1,6 @@
 """Weights that are damaged, not finite, or of another run are named as such."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from charax.train import load_model, name_arrays, save_config, save_model, train
+from charax.train._json import seal
 from tests.train.line_task import LineConfig, LineSpec
 from tests.train.registration import registered_line
 
@@ -61,8 +63,6 @@ def test_a_file_that_is_no_weights_at_all_is_damaged(line_task, tmp_path, conten
 
 
 def _stored_digest(folder: Path) -> str:
-    import json
-
     return json.loads((folder / "model.json").read_text())["weights_blake2b"]
 
 
@@ -90,10 +90,11 @@ def test_weights_of_another_run_are_named(line_task, tmp_path):
 )
 def test_a_model_of_another_config_does_not_fit(line_task, tmp_path, other, words):
     one, foreign = saved(tmp_path / "one"), saved(tmp_path / "other", **other)
-    described = (one / "model.json").read_text()
+    stored = json.loads((one / "model.json").read_text())
+    del stored["blake2b"]
     copy_of("model.safetensors", foreign, one)
-    digest = _stored_digest(foreign)
-    (one / "model.json").write_text(described.replace(_stored_digest(one), digest))
+    stored["weights_blake2b"] = _stored_digest(foreign)
+    (one / "model.json").write_text(json.dumps(seal(stored)))
     with pytest.raises(ValueError, match=f"does not fit the model: .*{words}"):
         load_model(one)
 

@@ -99,7 +99,7 @@ class DensityConfig(AbstractConfig):
             },
         )
         check_positive(self, "sharpness", "end_time")
-        check_sizes(self, width="width", characteristic_dim="k", blocks="k", points="lines")
+        check_sizes(self, width="width", characteristic_dim="k", blocks="blocks", points="lines")
 
     @property
     def label(self) -> str:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from charax.data import DensityData, Split, Standardizer, TableEncoder, read_inputs
+from charax.data import DensityData, Split, Standardizer, TableEncoder, check_limit, read_inputs
 from charax.models.flows import (
     AbstractFlow,
     AbstractFlowDesign,
@@ -204,6 +204,8 @@ class DensityTask(AbstractTask):
     def sample(
         self, model: eqx.Module, n: int, *, seed: int = 0, temperature: float = 1.0, class_name: str | None = None
     ) -> GeneratedSamples:
+        shape = self.spec.shape
+        check_limit("cells", n * math.prod(shape), f"{n:,} samples of shape {shape}", "have")
         classes, labels = self.spec.classes, None
         if classes:
             chosen = np.arange(n) % len(classes) if class_name is None else np.full(n, classes.index(class_name))

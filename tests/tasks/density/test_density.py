@@ -50,6 +50,10 @@ def test_samples_are_not_written_over_by_their_figure(flow, refuse, tmp_path):
     assert "would be overwritten by the figure" in refuse("sample", flow, "--output", tmp_path / "new.png")
 
 
+def test_more_samples_than_the_limit_of_cells_are_refused(flow, refuse):
+    assert "1,000,000,000 samples of shape (2,) have 2,000,000,000 cells" in refuse("sample", flow, "-n", 10**9)
+
+
 def test_predict_gives_log_densities(flow, blob, tmp_path, ask):
     ask("predict", flow, blob, "--output", tmp_path / "out.csv")
     header, *rows = (tmp_path / "out.csv").read_text().splitlines()

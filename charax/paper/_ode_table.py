@@ -4,7 +4,6 @@ A run leaves a small record (config, learning curve, metrics) from which the tab
 made on different days and machines add up. A record of another config is refused, so a table never mixes configs.
 """
 
-import json
 import math
 import statistics
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ from charax import train
 from charax.paper._report import Column
 from charax.tasks import ClassificationConfig
 from charax.train import AbstractProgress, from_json, to_json
-from charax.train._json import describe_differences
+from charax.train._json import describe_differences, read_json
 
 if TYPE_CHECKING:
     from charax.train import Run
@@ -85,14 +84,21 @@ def record_seeds(
 
 
 def _load(path: Path, config: ClassificationConfig) -> Record:
-    stored = json.loads(path.read_text())
-    found = from_json(ClassificationConfig, stored["config"], path)
+    stored = read_json(path, missing="it was deleted just now")
+    metrics, epochs = stored.get("metrics"), stored.get("epochs")
+    if (
+        not isinstance(metrics, dict)
+        or not isinstance(epochs, list)
+        or not all(isinstance(row, dict) for row in epochs)
+    ):
+        raise ValueError(f"{path} is not a record of a run: delete it")
+    found = from_json(ClassificationConfig, stored.get("config"), path)
     differences = describe_differences(found, config)
     if differences:
         raise ValueError(
             f"{path} is the record of other settings: {', '.join(differences)}. Give another --output, or delete it"
         )
-    return Record(found, stored["metrics"], stored["epochs"])
+    return Record(found, metrics, epochs)
 
 
 def measure_convergence(run: "Run", *, samples: int = 2_000, batch_size: int = 200) -> dict[str, float]:

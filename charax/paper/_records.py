@@ -21,11 +21,14 @@ def load_or_compute(path: Path, settings: Mapping[str, Any], compute: Callable[[
         ValueError: If the file has the result of other settings; the message names them.
     """
     from charax.train._checkpoints import write_json  # which imports JAX
+    from charax.train._json import read_json
 
     wanted = json.loads(json.dumps(settings))
     if path.exists():
-        stored = json.loads(path.read_text())
-        found = stored["settings"]
+        stored = read_json(path, missing="it was deleted just now")
+        found = stored.get("settings")
+        if not isinstance(found, dict) or not isinstance(stored.get("result"), dict):
+            raise ValueError(f"{path} is not a stored result: delete it")
         names = [name for name in {**found, **wanted} if found.get(name) != wanted.get(name)]
         if names:
             different = ", ".join(f"{name} ({found.get(name)} there, {wanted.get(name)} here)" for name in names)

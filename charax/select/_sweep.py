@@ -1,9 +1,8 @@
 """Train a classifier with every k over several seeds."""
 
-import json
 import statistics
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +11,7 @@ from charax.select._criteria import Criterion, aic, bic, pick
 from charax.tasks import ClassificationConfig
 from charax.train import AbstractProgress, Run, Silent, mean_and_sd, train_seeds
 from charax.train._checkpoints import write_json
+from charax.train._json import check_row, read_json
 
 _TRAIN_LOSS = "train-loss.json"
 
@@ -154,11 +154,17 @@ def _check(config: ClassificationConfig, dimensions: Sequence[int], seeds: int) 
             )
 
 
+@dataclass(frozen=True)
+class _TrainLoss:
+    loss: float
+    samples: int
+
+
 def _train_loss(run: Run) -> dict[str, float]:
     """The loss of the best weights over the train split, without augmentation; computed once and stored."""
     path = run.folder / _TRAIN_LOSS
     if path.exists():
-        return json.loads(path.read_text())
+        return check_row(_TrainLoss, read_json(path, missing="it was deleted just now"), path)
     found = {"loss": run.evaluate("train")["loss"], "samples": run.trained.task.spec.train_samples}  # pyright: ignore[reportAttributeAccessIssue]
     write_json(path, found)
     return found

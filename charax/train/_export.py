@@ -62,7 +62,7 @@ def load_config(folder: Path | str) -> AbstractConfig:
     return _load_config(Path(folder))[0]
 
 
-def _load_config(folder: Path) -> tuple[AbstractConfig, str]:
+def _load_config(folder: Path) -> tuple[AbstractConfig, str | None]:
     """The config and its digest."""
     path = folder / CONFIG
     stored = read_json(path, missing=f"{folder} is not a run, or one that had not started; train it again")
@@ -148,8 +148,8 @@ def load_model(folder: Path | str) -> TrainedModel:
     if not weights.is_file():
         raise ValueError(f"{weights} does not exist: {unfinished}")
     spec = from_json(get_type_hints(config.task_type())["spec"], stored.get("spec"), path)
-    check_seal(stored, path)
-    if stored.get("config_blake2b") != config_digest:
+    sealed = check_seal(stored, path)
+    if None not in (sealed, config_digest) and stored.get("config_blake2b") != config_digest:
         raise ValueError(
             f"{folder / CONFIG} is of another run: its digest is not the one in {path.name}; copy it again"
         )

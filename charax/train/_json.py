@@ -14,6 +14,8 @@ from charax.data import check_limit, check_regular
 T = TypeVar("T")
 _LARGEST = 2**63 - 1
 _SEAL = "blake2b"
+_UNSEALED = {"charax", "task", "data_digest", "config", "weights_blake2b", "spec"}
+"""What files of earlier versions had."""
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 80
 
@@ -150,7 +152,7 @@ def seal(content: dict[str, Any]) -> dict[str, Any]:
     return {**content, _SEAL: _digest(content)}
 
 
-def check_seal(stored: dict[str, Any], source: object) -> str:
+def check_seal(stored: dict[str, Any], source: object) -> str | None:
     """Check the digest of JSON that was written with one.
 
     Args:
@@ -158,11 +160,13 @@ def check_seal(stored: dict[str, Any], source: object) -> str:
         source: The file that an error names.
 
     Returns:
-        The digest.
+        The digest; None for a file of an earlier version, which has none.
 
     Raises:
         ValueError: If it does not agree.
     """
+    if stored.keys() <= _UNSEALED:
+        return None
     digest = _digest({name: value for name, value in stored.items() if name != _SEAL})
     if stored.get(_SEAL) != digest:
         raise ValueError(

@@ -224,3 +224,10 @@ def test_what_is_not_there_or_of_no_known_kind_is_a_sentence(tmp_path):
         load_dataset(str(tmp_path / "model.pkl"))
     with pytest.raises(DataError, match="has no subfolders"):
         load_dataset(str(tmp_path))
+
+
+def test_what_a_file_holds_is_quoted_in_one_short_line(tmp_path):
+    (tmp_path / "own.csv").write_text('"two\nlines\x1b[2J",' + "c" * 5000 + "\n1,2\n")
+    with pytest.raises(DataError, match=r"two\\nlines\\x1b\[2J, c+ … c+: name the column of the classes") as refused:
+        load_dataset(str(tmp_path / "own.csv"))
+    assert len(str(refused.value)) < 1000

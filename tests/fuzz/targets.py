@@ -189,7 +189,7 @@ def arrow_table(drawn: list[tuple[str, str]]) -> bytes:
         "decimal": lambda: pa.array([1] * 24, pa.decimal128(38, 3)),
         "date": lambda: pa.array([0, 2**31 - 1] * 12, pa.date32()),
         "time": lambda: pa.array([0] * 24, pa.time64("ns")),
-        "timestamp": lambda: pa.array([0, 2**62] * 12, pa.timestamp("s", "UTC")),
+        "timestamp": lambda: pa.array([0, 2**62] * 12, pa.timestamp("ms", "UTC")),
         "duration": lambda: pa.array([2**62] * 24, pa.duration("s")),
         "half": lambda: pa.array([0.5] * 24).cast(pa.float16()),
         "unsigned": lambda: pa.array([2**64 - 1] * 24, pa.uint64()),

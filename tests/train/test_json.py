@@ -150,7 +150,8 @@ FILES = {
         b"null": "must hold a JSON object; found NoneType",
         b"{}": "the content must be an object with named values; found None",
         b'{"spec": {"inputs": "two"}}': "inputs must be of type int; found 'two'",
-        b'{"spec": {"inputs": 2}}': "model.json is damaged, or was changed",
+        b'{"spec": {"inputs": 2}}': "model.safetensors is damaged",
+        b'{"spec": {"inputs": 2}, "blake3b": "x"}': "model.json is damaged, or was changed",
     },
 }
 
@@ -189,6 +190,15 @@ def test_one_changed_character_is_noticed(line_task, trained, tmp_path, name):
             (copy / name).write_text(text.replace(old, new))
             with pytest.raises(ValueError, match=rf"{name} is damaged, or was changed: its content does not agree"):
                 load_model(copy)
+
+
+def test_files_of_an_earlier_version_have_no_digest(line_task, trained, tmp_path):
+    copy = shutil.copytree(trained, tmp_path / "copy")
+    for name in ("config.json", "model.json"):
+        stored = json.loads((copy / name).read_text())
+        earlier = {key: value for key, value in stored.items() if key not in ("blake2b", "config_blake2b")}
+        (copy / name).write_text(json.dumps(earlier))
+        assert load_model(copy).task.spec.inputs == 2
 
 
 def test_a_config_of_another_run_is_named(line_task, trained, tmp_path):

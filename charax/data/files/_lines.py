@@ -107,9 +107,10 @@ def check_lines(path: Path, columns: int) -> None:
     with translate_errors(path), _open_bytes(path) as file:
         while chunk := file.read(_CHUNK):
             size += len(chunk)
-            # \r\n is one line, and may lie on both sides of a cut.
-            pairs = chunk.count(b"\r\n") + (last == b"\r" and chunk[:1] == b"\n")
-            lines += chunk.count(b"\n") + chunk.count(b"\r") - pairs
+            lines += chunk.count(b"\n")
+            if returns := chunk.count(b"\r"):
+                lines += returns - chunk.count(b"\r\n")
+            lines -= last == b"\r" and chunk[:1] == b"\n"  # \r\n is one line, also on both sides of a cut
             last = chunk[-1:]
             check_passed("bytes", size, path, "unpacks to")
             check_passed("lines", lines, path)

@@ -107,6 +107,16 @@ def check_regular(path: Path) -> None:
 
     Raises:
         DataError: If it is a folder, a pipe, a device or a socket.
+
+    ```python
+    from pathlib import Path
+    from charax.data import DataError, check_regular
+
+    try:
+        check_regular(Path.home())
+    except DataError as error:
+        assert str(error).endswith("is a folder, not a file")
+    ```
     """
     try:
         mode = path.stat().st_mode

@@ -128,7 +128,7 @@ def test_an_output_that_is_a_file_is_named_before_the_work(experiment, capsys, t
     assert main(["reproduce", experiment, *methods, "--output", str(occupied)]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert f"'{occupied}" in captured.err
+    assert str(occupied) in captured.err
     assert "Traceback" not in captured.err
 
 

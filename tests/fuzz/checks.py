@@ -10,7 +10,11 @@ MOST_MEGABYTES = 1000.0
 _RESET, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 
 
-def _megabytes(name: str) -> float:
+def megabytes(name: str) -> float:
+    """The size of this process now (VmRSS), or the largest since it was started or the peak was reset (VmHWM).
+
+    Not from `resource`, where the size of the process that started this one counts, too.
+    """
     line = next(line for line in _STATUS.read_text().splitlines() if line.startswith(f"{name}:"))
     return int(line.split()[1]) / 1024
 
@@ -19,7 +23,7 @@ def _reset_peak() -> float | None:
     """Forget the largest size of this process; returns its size now, or None where that cannot be asked for."""
     try:
         _RESET.write_text("5")
-        return _megabytes("VmRSS")
+        return megabytes("VmRSS")
     except OSError:
         return None
 
@@ -35,7 +39,7 @@ def check(read: Callable[[], object], name: str) -> str | None:
             reason = str(error)
     assert time.thread_time() - started < MOST_SECONDS
     if before is not None:
-        assert _megabytes("VmHWM") - before < MOST_MEGABYTES
+        assert megabytes("VmHWM") - before < MOST_MEGABYTES
     if reason is not None:
         assert name in reason, reason
         assert "\n" not in reason, reason

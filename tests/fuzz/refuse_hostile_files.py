@@ -2,12 +2,12 @@
 
 import json
 import os
-import resource
 import sys
 import time
 from pathlib import Path
 
 from charax.data import DATASETS, DataError, load_dataset
+from tests.fuzz.checks import megabytes
 from tests.fuzz.hostile import FILES, SOURCES
 
 
@@ -40,7 +40,7 @@ def main(folder: Path) -> None:
             "seconds": round(time.monotonic() - started, 2),
             "made": round(made, 2),
             "cpu_seconds": round(time.process_time() - begin, 2),
-            "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+            "megabytes": round(megabytes("VmHWM")),
         }
         print(name, found[name], file=sys.stderr, flush=True)
     print(json.dumps(found))

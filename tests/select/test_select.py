@@ -184,7 +184,7 @@ VALUES = {
 """Another value for every flag."""
 
 
-class Started(Exception):
+class Started(BaseException):
     """The training would begin."""
 
 

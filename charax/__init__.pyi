@@ -6,6 +6,7 @@ from . import nn as nn
 from . import paper as paper
 from . import pde as pde
 from . import plotting as plotting
+from . import report as report
 from . import select as select
 from . import solve as solve
 from . import tasks as tasks
@@ -110,6 +111,7 @@ from .train import TrainedModel as TrainedModel
 from .train import evaluate as evaluate
 from .train import export_programs as export_programs
 from .train import fit as fit
+from .train import list_runs as list_runs
 from .train import load_config as load_config
 from .train import load_model as load_model
 from .train import load_run as load_run

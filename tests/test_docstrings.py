@@ -22,6 +22,7 @@ PACKAGES = (
     "charax.data",
     "charax.train",
     "charax.plotting",
+    "charax.report",
     "charax.tasks",
     "charax.select",
     "charax.estimators",

@@ -18,7 +18,21 @@ class Block:
 
 sys.meta_path.insert(0, Block())
 """
-EXTRAS = {"matplotlib", "sklearn", "orbax", "safetensors", "tyro", "rich", "PIL", "scipy", "pooch", "pandas", "pyarrow"}
+EXTRAS = {
+    "matplotlib",
+    "sklearn",
+    "orbax",
+    "safetensors",
+    "tyro",
+    "rich",
+    "PIL",
+    "scipy",
+    "pooch",
+    "pandas",
+    "pyarrow",
+    "plotly",
+    "tensorboardX",
+}
 """Modules of the extras. JAX itself imports some of SciPy, which is among its own dependencies."""
 
 CORE = """

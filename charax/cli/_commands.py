@@ -9,7 +9,7 @@ import tyro
 from tyro.extras import SubcommandApp
 
 from charax._version import __version__
-from charax.cli import _catalogue, _reproduce, _train
+from charax.cli import _catalogue, _reproduce, _runs, _train
 from charax.paper import EXPERIMENTS
 from charax.train import TASKS
 
@@ -81,6 +81,9 @@ def _tree() -> Mapping[str, Build | Mapping[str, Build]]:
         "predict": lambda: _train.predict,
         "sample": lambda: _train.sample,
         "export": lambda: _train.export,
+        "runs": lambda: _runs.list_runs,
+        "compare": lambda: _runs.compare,
+        "report": lambda: _runs.report,
         "reproduce": {name: partial(_reproduce.reproduce_command, each) for name, each in EXPERIMENTS.items()},
         "select": lambda: _reproduce.select_command,
     }

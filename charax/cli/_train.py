@@ -9,7 +9,7 @@ import tyro
 from charax import train
 from charax.cli._print import Json, Positional, print_answer, print_metrics
 from charax.tasks import density
-from charax.train import AbstractConfig
+from charax.train import AbstractConfig, AbstractProgress
 
 if TYPE_CHECKING:
     from charax.train import Run
@@ -33,10 +33,11 @@ def train_command(config_type: type[AbstractConfig]) -> Callable[..., None]:
         *,
         name: str | None = None,
         output: Path = Path("runs"),
+        tensorboard: bool = False,
         as_json: Json = False,
     ) -> None:
         folder = output / (train.name_run(output, config.label) if name is None else check_name(name))
-        print_run(train.train(config, folder, progress=train.make_progress()), as_json=as_json)
+        train_and_print(lambda progress: train.train(config, folder, progress=progress), folder, tensorboard, as_json)
 
     first = _HELP.get(config_type.name) or (config_type.__doc__ or "").strip().splitlines()[0]
     command.__doc__ = f"""{first}
@@ -47,6 +48,7 @@ def train_command(config_type: type[AbstractConfig]) -> Callable[..., None]:
         config: Data, model, solver, optimizer and training.
         name: Name of the run. By default made from the task, the data and the method.
         output: Folder in which the folder of the run is created.
+        tensorboard: Also write the metrics as event files for TensorBoard, into the folder tensorboard of the run.
     """
     return command
 
@@ -58,6 +60,18 @@ def check_name(name: str) -> str:
     return name
 
 
+def train_and_print(start: Callable[[AbstractProgress], "Run"], folder: Path, tensorboard: bool, as_json: bool) -> None:
+    """Train with progress on standard error and perhaps event files, and print the summary."""
+    progress = train.make_progress()
+    if not tensorboard:
+        print_run(start(progress), as_json=as_json)
+        return
+    events = train.TensorBoard(progress, folder)
+    run = start(events)
+    events.finish(run.history)
+    print_run(run, as_json=as_json)
+
+
 def print_run(run: "Run", *, as_json: bool) -> None:
     """Plot a run and print its summary."""
     answer = run.summary()
@@ -66,16 +80,16 @@ def print_run(run: "Run", *, as_json: bool) -> None:
     print_metrics(answer, metrics, title=f"Run {run.folder}", note=f"Figures: {figures}", as_json=as_json)
 
 
-def resume(run: Positional[Path], *, as_json: Json = False) -> None:
+def resume(run: Positional[Path], *, tensorboard: bool = False, as_json: Json = False) -> None:
     """Resume an interrupted run.
 
     Args:
         run: Folder of the run.
+        tensorboard: Also write the metrics, those from before included, as event files for TensorBoard.
     """
-    progress = train.make_progress()
     if train.is_finished(run):
-        progress.say(f"{run} is finished: there is nothing left to train")
-    print_run(train.resume(run, progress=progress), as_json=as_json)
+        train.make_progress().say(f"{run} is finished: there is nothing left to train")
+    train_and_print(lambda progress: train.resume(run, progress=progress), run, tensorboard, as_json)
 
 
 def evaluate(

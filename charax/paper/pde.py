@@ -196,7 +196,7 @@ def _describe(equation: Mapping[str, Any] | None) -> str:
 
 def plot_errors(rows: Sequence[dict[str, Any]], path: Path) -> Path:
     """Relative errors by problem and method on a logarithmic axis, with standard deviations and the paper's values."""
-    colours = {"c-node": plotting.C_NODE, "node": plotting.NODE, "node-fair": "#e8968f"}
+    colours = {"c-node": plotting.C_NODE, "node": plotting.NODE, "node-fair": plotting.FAIR_NODE}
     problems = list(dict.fromkeys(row["problem"] for row in rows))
     methods = [method for method in colours if any(row["method"] == method for row in rows)]
     width = 0.8 / len(methods)

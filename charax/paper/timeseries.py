@@ -116,7 +116,7 @@ def plot_intervals(rows: Sequence[dict[str, Any]], path: Path) -> Path:
     """Relative errors over the six intervals of the paper's series: ours, the paper's (dashed), and the floor."""
     from matplotlib.ticker import NullFormatter, ScalarFormatter
 
-    colours = {"c-node": plotting.C_NODE, "node": plotting.NODE, "node-fair": "#e8968f"}
+    colours = {"c-node": plotting.C_NODE, "node": plotting.NODE, "node-fair": plotting.FAIR_NODE}
     with plotting.save_figure(path, width=6.4, height=3.6) as figure:
         axis = figure.add_subplot()
         for method in dict.fromkeys(row["method"] for row in rows):

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from charax.plotting._style import C_NODE, NODE, save_figure
+from charax.plotting._palette import C_NODE, NODE
+from charax.plotting._style import save_figure
 
 _LOSSES = {"nll": "negative log-likelihood", "bits_per_dim": "bits/dim"}
 """Losses that have a name of their own, and how people write it."""

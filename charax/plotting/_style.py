@@ -7,9 +7,6 @@ from pathlib import Path
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-# The paper's colours: red for the plain Neural ODE, blue for the characteristic one; grey for exact values.
-NODE, C_NODE, EXACT = "#c8352b", "#1f5fa8", "#6b6b6b"
-
 _STYLE = {
     "axes.grid": True,
     "axes.spines.right": False,

@@ -19,6 +19,11 @@ from ._export import save_model as save_model
 from ._failure import catch_failed_solve as catch_failed_solve
 from ._json import from_json as from_json
 from ._json import to_json as to_json
+from ._listing import RunInfo as RunInfo
+from ._listing import compare_configs as compare_configs
+from ._listing import describe_run as describe_run
+from ._listing import flatten_config as flatten_config
+from ._listing import list_runs as list_runs
 from ._loop import FitResult as FitResult
 from ._loop import fit as fit
 from ._parameters import flatten_model as flatten_model
@@ -62,3 +67,4 @@ from ._task import mark_failures as mark_failures
 from ._task import padded_batches as padded_batches
 from ._task import repeat_rows as repeat_rows
 from ._task import solve_in_batches as solve_in_batches
+from ._tensorboard import TensorBoard as TensorBoard

@@ -1,8 +1,10 @@
 """A run and its folder: config, metrics, checkpoints, model, figures."""
 
 import hashlib
+import importlib.metadata
 import itertools
 import json
+import platform
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -85,6 +87,11 @@ class Run:
         """The rows of the epochs."""
         return self.history[:-1]
 
+    @property
+    def best_epoch(self) -> dict[str, Any]:
+        """The row of the epoch whose weights were selected."""
+        return find_best_epoch(self.history)
+
     def summary(self) -> dict[str, Any]:
         """Summarize the run.
 
@@ -92,9 +99,8 @@ class Run:
             What `charax train … --json` prints.
         """
         test = self.history[-1]
-        best = next((row for row in self.epochs if row["epoch"] == test["best_epoch"]), self.epochs[0])
         try:
-            summary = self.trained.task.summary(best, test)
+            summary = self.trained.task.summary(self.best_epoch, test)
         except KeyError as error:
             raise ValueError(f"{self.folder / METRICS} lacks {error}: it is not of this run") from None
         return {
@@ -179,7 +185,7 @@ def train(config: AbstractConfig, folder: Path | str, *, progress: AbstractProgr
         if (folder / CONFIG).exists():
             raise ValueError(f"{folder} is in use by another run that has just started: give another name")
         with explain_failed_write(folder):
-            save_config(folder, config, data_digest=_digest(data.splits))
+            save_config(folder, config, data_digest=_digest(data.splits), versions=installed_versions())
         return _finish(folder, config, data, progress)
 
 
@@ -300,7 +306,20 @@ def load_run(folder: Path | str) -> Run:
     config = load_config(folder)
     if not is_finished(folder):
         raise ValueError(f"{folder} is not finished; resume it: charax resume {folder}")
-    return Run(folder, config, load_model(folder), _read_history(folder))
+    return Run(folder, config, load_model(folder), read_history(folder))
+
+
+def find_best_epoch(history: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The row of the epoch whose weights were selected.
+
+    Args:
+        history: The rows of a finished run.
+
+    Returns:
+        The row.
+    """
+    *epochs, test = history
+    return next((row for row in epochs if row["epoch"] == test["best_epoch"]), epochs[0])
 
 
 def is_finished(folder: Path) -> bool:
@@ -407,6 +426,16 @@ def name_run(output: Path, label: str) -> str:
     return next(name for name in names if not (output / name).exists())
 
 
+def installed_versions() -> dict[str, str]:
+    """The versions of what computes the numbers of a run.
+
+    Returns:
+        Versions by name.
+    """
+    found = {name: importlib.metadata.version(name) for name in ("jax", "equinox", "diffrax", "optax", "numpy")}
+    return {"python": platform.python_version(), **found, "device": jax.devices()[0].device_kind}
+
+
 def _finish(folder: Path, config: AbstractConfig, data: TaskData, progress: AbstractProgress | None) -> Run:
     task = config.build_task(data.spec)
     for note in data.notes:
@@ -419,7 +448,18 @@ def _finish(folder: Path, config: AbstractConfig, data: TaskData, progress: Abst
     return Run(folder, config, TrainedModel(task, fitted.model), fitted.history, data)
 
 
-def _read_history(folder: Path) -> list[dict[str, Any]]:
+def read_history(folder: Path) -> list[dict[str, Any]]:
+    """The rows of a finished run.
+
+    Args:
+        folder: The folder of the run.
+
+    Returns:
+        One row per epoch, and the one of the test split.
+
+    Raises:
+        ValueError: If they cannot be read.
+    """
     path = folder / METRICS
     rows = read_json_lines(path)
     if len(rows) < 2:

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Float32, Int, PRNGKeyArray, PyTree
 
 from charax.data import check_limit
+from charax.plotting import Section
 from charax.solve import Solver
 from charax.train._config import Splits
 
@@ -231,6 +232,19 @@ class AbstractTask(eqx.Module):
 
         Returns:
             The files.
+        """
+        return []
+
+    def report(self, model: eqx.Module, splits: Splits, *, data: str) -> list[Section]:
+        """Show whatever there is to see of a trained model with figures that move, for `charax report`.
+
+        Args:
+            model: The trained model.
+            splits: The data of the run.
+            data: The name or path of the data, as the config has it.
+
+        Returns:
+            The sections. Settings, metrics and learning curves are in every report already.
         """
         return []
 

@@ -3,19 +3,15 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import equinox as eqx
-import jax.numpy as jnp
 import matplotlib as mpl
 import numpy as np
 from jaxtyping import Float, Int
 
 from charax.models import Classifier
-from charax.plotting import save_figure
-from charax.solve import Solver
+from charax.plotting import CLASSES, follow, save_figure
 from charax.tasks.classification._task import ClassificationTask
 from charax.train import Splits
 
-_POINTS = 33
 _PER_CLASS = 12
 
 
@@ -25,31 +21,17 @@ def plot_classifier(task: ClassificationTask, model: Classifier, splits: Splits,
         return []
     test, classes = splits.test, task.spec.classes
     chosen = np.concatenate([np.flatnonzero(test.targets == label)[:_PER_CLASS] for label in range(len(classes))])
-    x = characteristics_of(model, test.inputs[chosen], task.solver)
+    x = follow(model, test.inputs[chosen], task.solver).x
+    assert x is not None
     return [plot_learned_characteristics(x, test.targets[chosen], classes, folder / "characteristics.png")]
-
-
-@eqx.filter_jit
-def _characteristics(model: Classifier, inputs, solver: Solver):
-    data = jnp.asarray(inputs) if model.stem is None else model.stem(jnp.asarray(inputs))
-    context = data if "context" in model.ode.field.reads else None
-    at = jnp.linspace(0, 1, _POINTS)
-    return model.ode(data, solver=solver, context=context, at=at, with_characteristic=True).characteristic
-
-
-def characteristics_of(
-    model: Classifier, inputs: Float[np.ndarray, "n *shape"], solver: Solver
-) -> Float[np.ndarray, "points n k"]:
-    """x(s) of some inputs, on a uniform grid of s."""
-    return np.asarray(_characteristics(model, inputs, solver))
 
 
 def plot_learned_characteristics(
     x: Float[np.ndarray, "points n k"], labels: Int[np.ndarray, "n"], classes: Sequence[str], path: Path
 ) -> Path:
     """The learned curves x(s), coloured by class: in the plane if k is at least 2, else over s."""
-    colours = mpl.colormaps["tab10" if len(classes) <= 10 else "turbo"]
-    pick = lambda label: colours(label % 10) if len(classes) <= 10 else colours(label / (len(classes) - 1))
+    few, scale = len(classes) <= len(CLASSES), mpl.colormaps["viridis"]
+    pick = lambda label: CLASSES[label] if few else scale(label / (len(classes) - 1))
     s = np.linspace(0, 1, len(x))
     with save_figure(path, width=8.4, height=3.6) as figure:
         axes = figure.subplots(1, 2)

@@ -22,6 +22,7 @@ from charax.data import (
     read_inputs,
 )
 from charax.models import AbstractArchitecture, Classifier
+from charax.plotting import Section
 from charax.solve import Solution, Solver
 from charax.train import AbstractTask, Predictions, Program, Splits, mark_failures, solve_in_batches, standardize
 
@@ -171,6 +172,12 @@ class ClassificationTask(AbstractTask):
 
         assert isinstance(model, Classifier)
         return plot_classifier(self, model, splits, folder)
+
+    def report(self, model: eqx.Module, splits: Splits, *, data: str) -> list[Section]:
+        from charax.tasks.classification._report import report_classifier
+
+        assert isinstance(model, Classifier)
+        return report_classifier(self, model, splits)
 
 
 @eqx.filter_jit

@@ -108,15 +108,23 @@ def _trajectories(flow: ContinuousFlow, u: Array, solver: Solver, fractions: Arr
     return solution.trajectory, solution.characteristic
 
 
+def trajectories_of(
+    flow: ContinuousFlow, data: Float[np.ndarray, "n d"], solver: Solver, fractions: Float[np.ndarray, "points"]
+) -> tuple[Float[np.ndarray, "points n d"], Float[np.ndarray, "points n k"] | None]:
+    """u(s) and x(s) of some data at fractions of the end time."""
+    u, x = _trajectories(flow, jnp.asarray(data), solver, jnp.asarray(fractions, jnp.float32))
+    return np.asarray(u), None if x is None else np.asarray(x)
+
+
 def plot_grid(flow: ContinuousFlow, solver: Solver, path: Path, *, reach: float, lines: int = 17) -> Path:
     """The deformation of a grid of points between the data and the base distribution."""
     fine, coarse = np.linspace(-reach, reach, 97), np.linspace(-reach, reach, lines)
     down = np.stack(np.broadcast_arrays(coarse[:, None], fine[None]), axis=-1)
     grid = np.concatenate([down, down[..., ::-1]]).astype(np.float32)
     fractions = np.linspace(0, 1, 4)
-    trajectory, _ = _trajectories(flow, jnp.asarray(grid.reshape(-1, 2)), solver, jnp.asarray(fractions, jnp.float32))
+    trajectory, _ = trajectories_of(flow, grid.reshape(-1, 2), solver, fractions)
     with save_figure(path, width=11.0, height=3.0) as figure:
-        for axis, fraction, points in zip(figure.subplots(1, 4), fractions, np.asarray(trajectory), strict=True):
+        for axis, fraction, points in zip(figure.subplots(1, 4), fractions, trajectory, strict=True):
             segments = points.reshape(*grid.shape)
             axis.add_collection(LineCollection(list(segments), colors=C_NODE, linewidths=0.6))
             axis.autoscale()
@@ -131,9 +139,8 @@ def plot_grid(flow: ContinuousFlow, solver: Solver, path: Path, *, reach: float,
 def plot_characteristics(flow: ContinuousFlow, solver: Solver, data: Float[np.ndarray, "n d"], path: Path) -> Path:
     """The learned curves x(s) of some data in the first two characteristic dimensions, and their trajectories u(s)."""
     fractions = np.linspace(0, 1, 41)
-    u, x = _trajectories(flow, jnp.asarray(data), solver, jnp.asarray(fractions, jnp.float32))
+    u, x = trajectories_of(flow, data, solver, fractions)
     assert x is not None
-    u, x = np.asarray(u), np.asarray(x)
     second = 1 if x.shape[2] > 1 else 0
     colours = _by_radius(data)
     with save_figure(path, width=7.6, height=3.6) as figure:
@@ -159,15 +166,22 @@ def _by_radius(data: Float[np.ndarray, "n d"]) -> Sequence[tuple[float, ...]]:
     return [mpl.colormaps["viridis"](value) for value in (radius - radius.min()) / (np.ptp(radius) + 1e-12)]
 
 
-def plot_images(images: Float[np.ndarray, "n height width channels"], max_value: float, path: Path) -> Path:
-    """A sheet of images."""
+def image_sheet(images: Float[np.ndarray, "n height width channels"]) -> Float[np.ndarray, "rows columns channels"]:
+    """Images with values in [0, 1] side by side, with white lines between them."""
     columns = math.ceil(math.sqrt(len(images)))
     rows = math.ceil(len(images) / columns)
     _, height, width, channels = images.shape
     sheet = np.ones((rows * (height + 1) + 1, columns * (width + 1) + 1, channels))
-    for i, image in enumerate(np.clip(images / max_value, 0, 1)):
+    for i, image in enumerate(images):
         top, left = (i // columns) * (height + 1) + 1, (i % columns) * (width + 1) + 1
         sheet[top : top + height, left : left + width] = image
+    return sheet
+
+
+def plot_images(images: Float[np.ndarray, "n height width channels"], max_value: float, path: Path) -> Path:
+    """A sheet of images."""
+    sheet = image_sheet(np.clip(images / max_value, 0, 1))
+    channels = sheet.shape[-1]
     with save_figure(path, width=5.0, height=5.0 * sheet.shape[0] / sheet.shape[1]) as figure:
         axis = figure.add_axes((0, 0, 1, 1))
         figure.set_layout_engine("none")

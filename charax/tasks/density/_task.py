@@ -23,6 +23,7 @@ from charax.models.flows import (
     HutchPlusPlus,
 )
 from charax.models.flows._continuous import solve_inverse
+from charax.plotting import Section
 from charax.solve import Solver
 from charax.train import (
     AbstractTask,
@@ -261,6 +262,11 @@ class DensityTask(AbstractTask):
     @property
     def _evaluation_trace(self) -> AbstractTrace:
         return ExactTrace() if math.prod(self.spec.shape) <= _EXACT_UP_TO else TRACES[self.trace]
+
+    def report(self, model: eqx.Module, splits: Splits, *, data: str) -> list[Section]:
+        from charax.tasks.density._report import report_flow
+
+        return report_flow(self, model, splits)
 
     def _evaluate(
         self, model: eqx.Module, batch: Split, trace: AbstractTrace, key: PRNGKeyArray, *, with_energies: bool = False

@@ -34,7 +34,7 @@ def plot_forecasts(task: ForecastTask, model: eqx.Module, splits: Splits, path: 
         for column, index in enumerate(series):
             train, validation, test = (part.take(np.flatnonzero(part.series == index)) for part in splits)
             end = max(float(part.t.max()) for part in (train, validation, test) if len(part.t))
-            times = _times_along(train, end)
+            times = times_along(train, end)
             mean, lower, upper = task.forecast(model, times)
             for row, name in enumerate(names):
                 axis = axes[row, column]
@@ -62,7 +62,7 @@ def plot_forecasts(task: ForecastTask, model: eqx.Module, splits: Splits, path: 
     return path
 
 
-def _times_along(observations: Observations, end: float) -> Observations:
+def times_along(observations: Observations, end: float) -> Observations:
     """A uniform grid of times along one series."""
     first = observations.take(np.zeros(_POINTS, int))
     return first._replace(t=np.linspace(0, end, _POINTS, dtype=np.float32))

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from charax.data import Observations, SeriesColumns, SeriesData, read_forecast_times
 from charax.models import Forecaster, ForecasterDesign, Scaling
+from charax.plotting import Section
 from charax.solve import Outcome, Solver
 from charax.train import AbstractTask, Predictions, Splits, mark_failures, solve_in_batches
 
@@ -158,6 +159,11 @@ class ForecastTask(AbstractTask):
         from charax.tasks.forecast._plots import plot_forecasts
 
         return [plot_forecasts(self, model, splits, folder / "forecast.png")]
+
+    def report(self, model: eqx.Module, splits: Splits, *, data: str) -> list[Section]:
+        from charax.tasks.forecast._report import report_forecasts
+
+        return report_forecasts(self, model, splits)
 
 
 @eqx.filter_jit

@@ -63,7 +63,7 @@ def plot_solution(task: PDETask, model: AbstractRegressor, known: AbstractProble
     grid = np.stack([axis.reshape(-1) for axis in np.meshgrid(x, t)], axis=1).astype(np.float32)
     u, found = task.evaluate(model, grid)
     learned = np.where(found, u[:, 0], np.nan).reshape(_SIDE, _SIDE)
-    truth = None if known is None else _exact(known, grid).reshape(_SIDE, _SIDE)
+    truth = None if known is None else exact_values(known, grid).reshape(_SIDE, _SIDE)
     panels = [("learned, with its characteristics", learned, "viridis")]
     if truth is not None:
         panels += [
@@ -113,14 +113,18 @@ def plot_equation(task: PDETask, model: eqx.Module, known: AbstractProblem | Non
     return path
 
 
-def _exact(known: AbstractProblem, grid: np.ndarray) -> np.ndarray:
+def exact_values(known: AbstractProblem, grid: np.ndarray) -> np.ndarray:
+    """The first exact value at points (x, t)."""
     u = known.exact(jnp.asarray(grid[:, :-1]), jnp.asarray(grid[:, -1]))
     return np.asarray(u).reshape(len(grid), -1)[:, 0]
 
 
 def _plot_characteristics(axis, follow: Callable[[Array, Array], Array], x: tuple[float, float], t: np.ndarray) -> None:
-    # Also from beyond the edges: characteristics that enter later belong to the figure.
-    reach = x[1] - x[0]
-    starts = jnp.linspace(x[0] - reach, x[1] + reach, 3 * _CURVES)[:, None]
-    lines = np.asarray(follow(starts, jnp.asarray(t, jnp.float32)))
+    lines = np.asarray(follow(spread_starts(*x), jnp.asarray(t, jnp.float32)))
     axis.plot(lines[..., 0], t, color="white", linewidth=0.8, alpha=0.8)
+
+
+def spread_starts(left: float, right: float) -> Array:
+    """Where to start characteristics, also beyond the edges: those that enter later belong to the figure."""
+    reach = right - left
+    return jnp.linspace(left - reach, right + reach, 3 * _CURVES)[:, None]

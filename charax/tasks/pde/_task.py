@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from charax.data import DataError, SolutionData, SolutionSamples, read_points
 from charax.models import AbstractRegressor, Dependence, PDEMethod, Scaling, build_regressor, crossing_penalty
 from charax.pde import AbstractProblem
+from charax.plotting import Section
 from charax.solve import Solver
 from charax.train import AbstractTask, Predictions, Program, Splits, mark_failures, solve_in_batches
 
@@ -207,6 +208,12 @@ class PDETask(AbstractTask):
 
         assert isinstance(model, AbstractRegressor)
         return plot_pde(self, model, splits, folder, data)
+
+    def report(self, model: eqx.Module, splits: Splits, *, data: str) -> list[Section]:
+        from charax.tasks.pde._report import report_pde
+
+        assert isinstance(model, AbstractRegressor)
+        return report_pde(self, model, splits, data)
 
     def _check_range(self, points: np.ndarray, row) -> None:
         spec = self.spec

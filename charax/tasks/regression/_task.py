@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, PRNGKeyArray, Shaped
 
 from charax.data import RegressionData, RegressionSplit, Standardizer, TableEncoder, read_inputs
 from charax.models import VectorArchitecture
+from charax.plotting import Section
 from charax.solve import Outcome, Solution, Solver
 from charax.tasks.regression._model import GaussianRegressor
 from charax.train import (
@@ -214,6 +215,12 @@ class RegressionTask(AbstractTask):
             plot_predictions(observed, value, lower, upper, names, folder / "predictions.png"),
             plot_residuals(observed, value, names, folder / "residuals.png"),
         ]
+
+    def report(self, model: eqx.Module, splits: Splits, *, data: str) -> list[Section]:
+        from charax.tasks.regression._report import report_regressor
+
+        assert isinstance(model, GaussianRegressor)
+        return report_regressor(self, model, splits)
 
 
 @eqx.filter_jit

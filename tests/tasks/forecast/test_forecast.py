@@ -133,3 +133,16 @@ def test_a_bad_setting_is_a_sentence_and_leaves_nothing(flags, words, refuse, tm
 def test_forecasts_of_the_hidden_series_stay_near_the_floor(tmp_path, ask):
     answer = ask("reproduce", "timeseries", "--method", "c-node", "--output", tmp_path)
     assert all(row["deviation_percent_mean"] <= 20 and row["parameters"] <= 9744 for row in answer["rows"])
+
+
+def test_the_report_shows_every_series_with_its_interval(forecaster):
+    run = load_run(forecaster)
+    (section,) = run.trained.task.report(run.trained.model, run.splits, data="series")
+    assert (section.title, section.frame_label) == ("Forecasts", "series")
+    assert [frame.name for frame in section.figure.frames] == ["1", "2"]
+    interval, line, *observed = section.figure.frames[1].data
+    assert [trace.name for trace in observed] == ["training", "validation", "test"]
+    upper, lower = np.split(np.asarray(interval.y), 2)
+    assert (lower[::-1] < line.y).all()
+    assert (line.y < upper).all()
+    assert max(map(np.max, (observed[0].x, observed[1].x))) <= np.min(observed[2].x)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import equinox as eqx
+import jax
 import numpy as np
 import pytest
 
@@ -291,3 +292,16 @@ def test_every_field_has_an_effect(name, table, priced, tmp_path):
     else:
         changed, effect = EFFECTS[name]
         assert effect(replace(BASE, **changed(table))) != effect(BASE)
+
+
+def test_the_report_shows_predictions_residuals_and_trajectories():
+    config = charax.RegressionConfig(width=2)
+    loaded = config.load_data()
+    task = config.build_task(loaded.spec)
+    sections = task.report(task.build(jax.random.key(0)), loaded.splits, data="diabetes")
+    assert [each.title for each in sections] == ["Predictions", "Learned characteristics x(s)", "Trajectories u(s)"]
+    points, _, residuals = sections[0].figure.data
+    observed = task.spec.target_standardizer.inverse(loaded.splits.test.targets)[:, 0]
+    np.testing.assert_allclose(points.x, observed, rtol=1e-6)
+    np.testing.assert_allclose(residuals.x, observed - np.asarray(points.y), rtol=1e-4, atol=1e-3)
+    assert float(sections[0].details.rows["3"][0][0]) == pytest.approx(observed[3], rel=1e-3)

@@ -1,0 +1,56 @@
+"""Figures of all runs together: learning curves and function evaluations."""
+
+from collections.abc import Sequence
+
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from charax.plotting import CLASSES, method_color
+from charax.train import Run
+
+_TITLES = {
+    "loss": "loss",
+    "accuracy": "accuracy",
+    "deviation_percent": "relative error, %",
+    "nfe": "function evaluations per solve",
+}
+
+
+def run_colors(runs: Sequence[Run]) -> list[str]:
+    """One colour per run: that of its method if the methods are told apart by it, else one of ten."""
+    colors = [method_color(str(run.config.method)) for run in runs]
+    return colors if len(set(colors)) == len(runs) else [CLASSES[i % len(CLASSES)] for i in range(len(runs))]
+
+
+def learning_curves(runs: Sequence[Run], names: Sequence[str], metrics: Sequence[str]) -> go.Figure | None:
+    """Metrics over epochs, of all runs that have them; None if none has."""
+    shown = [metric for metric in metrics if any(f"validation_{metric}" in run.epochs[0] for run in runs)]
+    if not shown:
+        return None
+    figure = make_subplots(1, len(shown), horizontal_spacing=0.12)
+    for column, metric in enumerate(shown, start=1):
+        positive = True
+        for run, name, color in zip(runs, names, run_colors(runs), strict=True):
+            for key, split, dash in ((metric, "training", "dot"), (f"validation_{metric}", "validation", "solid")):
+                values = [row.get(key) for row in run.epochs]
+                if all(value is None for value in values):
+                    continue
+                positive &= all(value is None or value > 0 for value in values)
+                figure.add_scatter(
+                    x=[row["epoch"] for row in run.epochs],
+                    y=values,
+                    mode="lines+markers" if len(values) < 3 else "lines",
+                    line={"color": color, "dash": dash},
+                    name=f"{name}, {split}" if len(runs) > 1 else split,
+                    legendgroup=f"{name}{split}",
+                    showlegend=column == 1,
+                    row=1,
+                    col=column,
+                )
+        figure.update_xaxes(title_text="epoch", row=1, col=column)
+        if max(len(run.epochs) for run in runs) <= 12:
+            figure.update_xaxes(dtick=1, row=1, col=column)
+        figure.update_yaxes(title_text=_TITLES.get(metric, metric), row=1, col=column)
+        if metric == "loss" and positive:
+            figure.update_yaxes(type="log", row=1, col=column)
+    return figure

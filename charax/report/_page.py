@@ -1,0 +1,80 @@
+"""One HTML file from runs: no network, no server, no other file."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from charax.plotting import Section
+from charax.report._curves import learning_curves
+from charax.report._html import block, content, write_page
+from charax.report._intervals import metric_intervals
+from charax.report._tables import compare_runs, describe_training
+from charax.train import Run
+
+_MAIN = ("loss", "accuracy", "deviation_percent")
+
+
+def write_report(runs: Sequence[Run], path: Path | str) -> Path:
+    """Write a page about runs: what was trained, metrics, learning curves, and whatever their tasks have to show.
+
+    Args:
+        runs: Finished runs, also of different tasks. Several are compared side by side.
+        path: The HTML file.
+
+    Returns:
+        The file.
+
+    Raises:
+        ValueError: If there are no runs.
+    """
+    if not runs:
+        raise ValueError("a report needs at least one run")
+    path = Path(path)
+    names = short_names([run.folder for run in runs])
+    title = names[0] if len(runs) == 1 else f"{len(runs)} runs"
+    write_page(path, title, _render(runs, names))
+    return path
+
+
+def short_names(folders: Sequence[Path]) -> list[str]:
+    """The names of folders without what all of them have in common, and with what it takes to tell them apart."""
+    names = [folder.absolute().name for folder in folders]
+    if len(set(names)) == len(names):
+        return names
+    common = os.path.commonpath([folder.absolute().parent for folder in folders])
+    return [os.path.relpath(folder.absolute(), common) for folder in folders]
+
+
+def _render(runs: Sequence[Run], names: Sequence[str]) -> str:
+    intervals = [metric_intervals(run) for run in runs]
+    solid = "Solid: validation. Dotted: training."
+    curves = [
+        Section("Learning curves", solid, learning_curves(runs, names, _MAIN)),
+        Section(
+            "Function evaluations",
+            f"Evaluations of the field per solve, which become more as it becomes harder to integrate. {solid}",
+            learning_curves(runs, names, ("nfe",)) if _is_adaptive(runs) else None,
+        ),
+    ]
+    parts = [
+        block("Metrics", [(None, _metrics_text(len(runs)) + compare_runs(runs, names, intervals))]),
+        *(block(each.title, [(None, content(each))]) for each in curves if each.figure is not None),
+    ]
+    by_title: dict[str, list[tuple[str | None, str]]] = {}
+    for run, name in zip(runs, names, strict=True):
+        task, model = run.trained
+        for section in task.report(model, run.splits, data=run.config.data):
+            by_title.setdefault(section.title, []).append((name if len(runs) > 1 else None, content(section)))
+    parts += [block(title, cells) for title, cells in by_title.items()]
+    trained = [(name if len(runs) > 1 else None, describe_training(run)) for run, name in zip(runs, names, strict=True)]
+    return "\n".join([*parts, block("What was trained", trained)])
+
+
+def _is_adaptive(runs: Sequence[Run]) -> bool:
+    """Whether the number of evaluations changed in any of the runs: fixed steps always take the same."""
+    return any(len({row.get("validation_nfe") for row in run.epochs}) > 1 for run in runs)
+
+
+def _metrics_text(count: int) -> str:
+    text = "On the test split, with 95% bootstrap confidence intervals over its samples below."
+    return f"<p>{text}{' Click on a column to sort by it.' if count > 1 else ''}</p>"

@@ -1,0 +1,127 @@
+"""The report of a classifier: confusion matrix, characteristics, trajectories."""
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Float, Int
+
+from charax.models import Classifier
+from charax.plotting import Cell, Details, Section, follow, moving_curves, principal_directions
+from charax.tasks.classification._task import ClassificationTask
+from charax.train import Splits
+
+_PER_CLASS = 12
+_PER_CELL = 24
+_COLUMNS = 8
+_MOST_NUMBERS = 20
+"""Number of classes up to which the cells of a confusion matrix have numbers in them."""
+
+
+def report_classifier(task: ClassificationTask, model: Classifier, splits: Splits) -> list[Section]:
+    """Everything that moves about a classifier."""
+    test, classes = splits.test, task.spec.classes
+    sections = [_confusion_section(task, model, splits)]
+    chosen = np.concatenate([np.flatnonzero(test.targets == label)[:_PER_CLASS] for label in range(len(classes))])
+    s, u, x = follow(model, test.inputs[chosen], task.solver)
+    labels = np.asarray(test.targets[chosen])
+    if x is not None:
+        names = [f"x<sub>{i + 1}</sub>" for i in range(x.shape[2])]
+        shown = " (the first three of its dimensions)" if x.shape[2] > 3 else ""
+        sections.append(
+            Section(
+                "Learned characteristics x(s)",
+                f"One curve per test sample{shown}, coloured by its class. Drag to turn, move the slider to follow.",
+                moving_curves(x, s, labels, classes, names),
+            )
+        )
+    coordinates, names = principal_directions(u)
+    sections.append(
+        Section(
+            "Trajectories u(s)",
+            "The states of the same samples in the directions in which they vary most, with their shares of the "
+            "variance. The readout reads u(1).",
+            moving_curves(coordinates, s, labels, classes, names),
+        )
+    )
+    return sections
+
+
+def confusion_matrix(
+    targets: Int[np.ndarray, "n"], predicted: Int[np.ndarray, "n"], classes: int
+) -> Int[np.ndarray, "classes classes"]:
+    """Count the test samples of every true class (rows) and predicted class (columns)."""
+    counts = np.zeros((classes, classes), int)
+    np.add.at(counts, (targets, predicted), 1)
+    return counts
+
+
+def _confusion_section(task: ClassificationTask, model: Classifier, splits: Splits) -> Section:
+    spec, test = task.spec, splits.test
+    raw = spec.standardizer.inverse(test.inputs)
+    probabilities = task.probabilities(model, raw)
+    answered = np.isfinite(probabilities).all(axis=1)
+    targets, predicted = np.asarray(test.targets), np.where(answered, probabilities.argmax(axis=1), -1)
+    counts = confusion_matrix(targets[answered], predicted[answered], len(spec.classes))
+    figure = _confusion_figure(counts, spec.classes)
+    wrong = int((predicted != targets).sum())
+    failed = "" if answered.all() else f" {int((~answered).sum())} solves failed and are not counted."
+    text = f"{wrong:,} of {len(targets):,} test samples are classified wrongly.{failed}"
+    details = _samples_behind(task, raw, probabilities, targets, predicted)
+    return Section("Confusion matrix", text, figure, details)
+
+
+def _confusion_figure(counts: Int[np.ndarray, "classes classes"], classes: tuple[str, ...]) -> go.Figure:
+    share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    keys = [[f"{true}/{predicted}" for predicted in range(len(classes))] for true in range(len(classes))]
+    numbers = {"text": counts, "texttemplate": "%{text}"} if len(classes) <= _MOST_NUMBERS else {}
+    figure = go.Figure(
+        go.Heatmap(
+            z=100 * share,
+            x=list(classes),
+            y=list(classes),
+            customdata=keys,
+            colorscale="Blues",
+            zmin=0,
+            zmax=100,
+            colorbar={"title": {"text": "% of the true class"}},
+            hovertemplate="%{y} taken for %{x}: %{z:.1f}%<extra></extra>",
+            **numbers,
+        )
+    )
+    figure.update_xaxes(title_text="predicted class", type="category", constrain="domain")
+    figure.update_yaxes(title_text="true class", type="category", autorange="reversed", scaleanchor="x")
+    return figure
+
+
+def _samples_behind(
+    task: ClassificationTask,
+    raw: Float[np.ndarray, "n *shape"],
+    probabilities: Float[np.ndarray, "n classes"],
+    targets: Int[np.ndarray, "n"],
+    predicted: Int[np.ndarray, "n"],
+) -> Details:
+    spec = task.spec
+    images = raw.ndim == 4
+    names = spec.encoder.feature_names if spec.encoder else [f"x{i + 1}" for i in range(raw[0].size)]
+    columns = ["image" if images else "row", "true", "predicted", "probability"]
+    columns += [] if images else list(names[:_COLUMNS])
+    rows: dict[str, list[list[Cell]]] = {}
+    # The least certain first: they are the ones to look at.
+    for i in np.argsort(np.nan_to_num(probabilities.max(axis=1))):
+        if predicted[i] < 0:
+            continue
+        cell = rows.setdefault(f"{targets[i]}/{predicted[i]}", [])
+        if len(cell) == _PER_CELL:
+            continue
+        sample: Cell = _image(raw[i], spec.standardizer.max_value) if images else f"{i + 1}"
+        values = [] if images else [f"{value:.4g}" for value in raw[i].ravel()[:_COLUMNS]]
+        names_of = spec.classes[targets[i]], spec.classes[predicted[i]]
+        cell.append([sample, *names_of, f"{probabilities[i, predicted[i]]:.3f}", *values])
+    errors = [key for key in rows if key.split("/")[0] != key.split("/")[1]]
+    return Details(
+        columns, rows, "Click on a cell to see its test samples.", max(errors, key=lambda k: len(rows[k]), default=None)
+    )
+
+
+def _image(raw: Float[np.ndarray, "height width channels"], max_value: float | None) -> Float[np.ndarray, "..."]:
+    image = np.clip(raw / (max_value or float(raw.max()) or 1.0), 0, 1)
+    return image[..., 0] if image.shape[-1] != 3 else image

@@ -114,5 +114,5 @@ def plot_growth(rows: list[dict[str, Any]], path: Path) -> Path:
             axis.set(xlabel=name, title=rest[0] if rest else "", ylabel=f"relative to {x[0]}")
             low, high = axis.get_ylim()
             axis.set_ylim(min(low, 0.5), max(high, 10))  # what hardly grows should look so
-            axis.legend(fontsize="x-small")
+            axis.legend(fontsize="small")
     return path

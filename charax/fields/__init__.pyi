@@ -2,6 +2,7 @@ from ._balance import balance_residual as balance_residual
 from ._characteristic import CharacteristicField as CharacteristicField
 from ._field import AbstractField as AbstractField
 from ._field import check_flow_field as check_flow_field
+from ._field import describe_field as describe_field
 from ._jacobian._base import AbstractJacobian as AbstractJacobian
 from ._jacobian._function import FunctionJacobian as FunctionJacobian
 from ._jacobian._joint import JointJacobian as JointJacobian

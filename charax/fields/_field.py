@@ -56,6 +56,25 @@ class AbstractField(eqx.Module):
         """
 
 
+def describe_field(field: AbstractField) -> str:
+    """Name the kind of a field, and its characteristic dimension if it has one.
+
+    ```python
+    from charax.fields import PlainField, describe_field
+
+    assert describe_field(PlainField(lambda u: -u, reads=("u",))) == "PlainField"
+    ```
+
+    Args:
+        field: The field.
+
+    Returns:
+        A few words, such as `CharacteristicField k=2`.
+    """
+    k = field.characteristic_dim
+    return f"{type(field).__name__} k={k}" if k else type(field).__name__
+
+
 FieldT = TypeVar("FieldT", bound=AbstractField)
 
 

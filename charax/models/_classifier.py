@@ -3,8 +3,9 @@
 import equinox as eqx
 from jaxtyping import Array, Float
 
+from charax.fields import describe_field
 from charax.models._neural_ode import NeuralODE
-from charax.nn import Network
+from charax.nn import Network, summarize
 from charax.solve import Solution, Solver
 
 
@@ -26,6 +27,9 @@ class Classifier(eqx.Module):
     """Maps the final state to logits."""
     stem: Network | None = None
     """Maps the data to what the neural ODE takes; None for the data itself."""
+
+    def __repr__(self) -> str:
+        return summarize(self, describe_field(self.ode.field))
 
     def __call__(
         self, data: Float[Array, "batch *data"], *, solver: Solver | None = None

@@ -3,8 +3,9 @@
 import equinox as eqx
 from jaxtyping import Array, Float
 
-from charax.fields import AbstractField, Scalar
+from charax.fields import AbstractField, Scalar, describe_field
 from charax.models._lift import AbstractLift, Identity
+from charax.nn import summarize
 from charax.solve import Solution, Solver
 
 
@@ -39,6 +40,10 @@ class NeuralODE(eqx.Module):
         """
         self.field = field
         self.lift = Identity() if lift is None else lift
+
+    def __repr__(self) -> str:
+        lift = "" if isinstance(self.lift, Identity) else f", {type(self.lift).__name__}"
+        return summarize(self, f"{describe_field(self.field)}{lift}")
 
     def __call__(
         self,

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from charax.models._scaling import Scaling
-from charax.nn import Chain, mlp
+from charax.nn import Chain, mlp, summarize
 from charax.solve import Outcome, Solution, Solver
 
 DEFAULT_PDE_SOLVER = Solver("midpoint", steps=6)
@@ -60,6 +60,9 @@ class AbstractRegressor(eqx.Module):
 
     scaling: eqx.AbstractVar[Scaling]
     """The units of the data."""
+
+    def __repr__(self) -> str:
+        return summarize(self, f"{self.scaling.dim} positions", f"{self.scaling.values} values")
 
     @abstractmethod
     def __call__(

@@ -16,3 +16,4 @@ from ._layers import Network as Network
 from ._layers import Patches as Patches
 from ._layers import mlp as mlp
 from ._parameters import count_parameters as count_parameters
+from ._parameters import summarize as summarize

@@ -24,6 +24,26 @@ def count_parameters(model: PyTree) -> int:
     return sum(leaf.size for leaf in jax.tree.leaves(model) if _is_trainable(leaf))
 
 
+def summarize(module: PyTree, *parts: object) -> str:
+    """Describe a module in one line, with the number of its parameters.
+
+    ```python
+    import jax
+    from charax.nn import mlp, summarize
+
+    assert summarize(mlp([2, 16, 1], key=jax.random.key(0)), "tanh") == "Chain(tanh, 65 parameters)"
+    ```
+
+    Args:
+        module: The module.
+        parts: What to say about it.
+
+    Returns:
+        The line.
+    """
+    return f"{type(module).__name__}({', '.join([*map(str, parts), f'{count_parameters(module):,} parameters'])})"
+
+
 def _is_trainable(leaf: object) -> bool:
     # Shapes count too, so that the parameters of a model can be counted without building it.
     return isinstance(leaf, jax.Array | jax.ShapeDtypeStruct) and jnp.issubdtype(leaf.dtype, jnp.inexact)

@@ -1,3 +1,9 @@
+from ._axes import plot_characteristics as plot_characteristics
+from ._axes import plot_density as plot_density
+from ._axes import plot_equation as plot_equation
+from ._axes import plot_flow_at as plot_flow_at
+from ._axes import plot_forecast as plot_forecast
+from ._axes import plot_trajectories as plot_trajectories
 from ._follow import Followed as Followed
 from ._follow import follow as follow
 from ._learning_curves import plot_learning_curves as plot_learning_curves

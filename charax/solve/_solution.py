@@ -108,6 +108,16 @@ class Solution(eqx.Module):
     stats: Stats
     """Counts and step sizes."""
 
+    def __repr__(self) -> str:
+        shapes = {"u": self.u, "x": self.x, "trajectory": self.trajectory, "characteristic": self.characteristic}
+        parts = [f"{name}: {array.dtype}{list(array.shape)}" for name, array in shapes.items() if array is not None]
+        if _is_known(self.outcome):
+            failed = int(np.count_nonzero(np.asarray(self.outcome)))
+            parts.append(f"{failed} of {self.outcome.size} failed" if failed else "success")
+        if _is_known(self.stats.nfe):
+            parts.append(f"nfe {int(np.max(np.asarray(self.stats.nfe)))}")
+        return f"Solution({', '.join(parts)})"
+
     def check(self) -> "Solution":
         """Raise if the solve failed.
 
@@ -130,6 +140,11 @@ class Solution(eqx.Module):
         )
         outcome, stats = Outcome(int(select(self.outcome))), jax.tree.map(select, self.stats)
         raise SolveError(f"the solve failed{which}: {_explain(outcome, stats, self.u.dtype)}")
+
+
+def _is_known(value: object) -> bool:
+    """Neither left out, nor a shape, nor the tracer of a compiled function."""
+    return isinstance(value, jax.Array | np.ndarray) and not isinstance(value, jax.core.Tracer)
 
 
 def _explain(outcome: Outcome, stats: Stats, dtype: jnp.dtype) -> str:

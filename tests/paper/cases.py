@@ -32,7 +32,7 @@ CASES = {
         0,
         "",
         answer="intersecting homeomorphism characteristics log_density",
-        figures="intersecting.png homeomorphism.png characteristics.png log_density.png",
+        figures="intersecting.png intersecting.svg homeomorphism.png characteristics.png log_density.png",
         other="",
     ),
     "separations": Case(

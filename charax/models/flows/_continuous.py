@@ -7,10 +7,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from charax.fields import AbstractField, Scalar, check_flow_field
+from charax.fields import AbstractField, Scalar, check_flow_field, describe_field
 from charax.models.flows._augmented_field import AugmentedField
 from charax.models.flows._flow import AbstractFlow, FlowResult, check_sampling, sample_with_retry
 from charax.models.flows._traces import AbstractTrace, ExactTrace
+from charax.nn import summarize
 from charax.solve import Solver
 
 
@@ -69,6 +70,9 @@ class ContinuousFlow(AbstractFlow):
         self.field = check_flow_field(field)
         self.root_time = jnp.asarray(math.sqrt(end_time)) if learn_time else None
         self.shape, self.fixed_time, self.scale = tuple(shape), end_time, scale
+
+    def __repr__(self) -> str:
+        return summarize(self, describe_field(self.field), f"shape {self.shape}")
 
     @property
     def end_time(self) -> Scalar:

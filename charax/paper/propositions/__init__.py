@@ -42,6 +42,10 @@ class Propositions(AbstractExperiment):
             result = module.run(**({"seed": self.seed} if proposition in _RANDOM else {}))
             answer[proposition] = {name: getattr(result, name) for name in measured}
             figures[f"{proposition}.png"] = lambda path, module=module, result=result: module.plot(result, path)
+            if proposition == "intersecting":
+                from charax.paper.propositions._moving import plot_moving
+
+                figures[f"{proposition}.svg"] = lambda path, result=result: plot_moving(result, path)
         return Report(
             name=self.name,
             title="The paper's propositions",

@@ -126,13 +126,17 @@ def plot_grid(flow: ContinuousFlow, solver: Solver, path: Path, *, reach: float,
     with save_figure(path, width=11.0, height=3.0) as figure:
         for axis, fraction, points in zip(figure.subplots(1, 4), fractions, trajectory, strict=True):
             segments = points.reshape(*grid.shape)
-            axis.add_collection(LineCollection(list(segments), colors=C_NODE, linewidths=0.6))
+            for half, colour in ((segments[:lines], C_NODE), (segments[lines:], EXACT)):
+                axis.add_collection(LineCollection(list(half), colors=colour, linewidths=0.6))
             axis.autoscale()
             axis.set_aspect("equal")
             axis.grid(False)
             where = "data" if fraction == 0 else "base" if fraction == 1 else ""
             axis.set_title(f"s = {fraction * float(flow.end_time):.3g}" + (f" ({where})" if where else ""))
-        figure.suptitle("a grid of points between the data (s = 0) and the base distribution", fontsize=10)
+        figure.suptitle(
+            "what the flow does to the plane: vertical (blue) and horizontal (grey) lines of a grid at the data, s = 0",
+            fontsize=10,
+        )
     return path
 
 

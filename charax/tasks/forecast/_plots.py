@@ -6,7 +6,7 @@ import equinox as eqx
 import numpy as np
 
 from charax.data import Observations
-from charax.plotting import C_NODE, EXACT, NODE, save_figure
+from charax.plotting import plot_forecast, save_figure
 from charax.tasks.forecast._task import ForecastTask
 from charax.train import Splits
 
@@ -38,23 +38,11 @@ def plot_forecasts(task: ForecastTask, model: eqx.Module, splits: Splits, path: 
             mean, lower, upper = task.forecast(model, times)
             for row, name in enumerate(names):
                 axis = axes[row, column]
-                axis.fill_between(
-                    times.t,
-                    lower[:, row],
-                    upper[:, row],
-                    color=C_NODE,
-                    alpha=0.15,
-                    linewidth=0,
-                    label="95% prediction interval",
-                )
-                axis.plot(times.t, mean[:, row], color=C_NODE, label="forecast")
-                for part, colour, label in (
-                    (test, NODE, "test"),
-                    (validation, EXACT, "validation"),
-                    (train, "black", "training"),
-                ):
-                    few = part.take(np.arange(min(len(part.t), _OBSERVATIONS)))
-                    axis.plot(few.t, few.value[:, row], ".", color=colour, markersize=3, alpha=0.6, label=label)
+                few = [
+                    (label, part.t[:_OBSERVATIONS], part.value[:_OBSERVATIONS, row])
+                    for label, part in (("test", test), ("validation", validation), ("training", train))
+                ]
+                plot_forecast(times.t, mean[:, row], lower[:, row], upper[:, row], axis, observed=few)
                 axis.set_ylabel(name)
                 if row == len(names) - 1:
                     axis.set_xlabel(f"{task.spec.columns.time} since the start")

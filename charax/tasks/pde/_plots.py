@@ -12,6 +12,7 @@ from charax.data import BOXES
 from charax.models import AbstractRegressor, EquationRegressor
 from charax.pde import PROBLEMS, AbstractProblem, characteristics
 from charax.plotting import C_NODE, EXACT, save_figure
+from charax.plotting import plot_equation as plot_coefficient
 from charax.tasks.pde._task import PDETask
 from charax.train import Splits
 
@@ -101,12 +102,7 @@ def plot_equation(task: PDETask, model: eqx.Module, known: AbstractProblem | Non
     u, learned, truth = task.tabulate_equation(model, known)
     with save_figure(path, width=7.2, height=3.0) as figure:
         for axis, name in zip(figure.subplots(1, 2), ("velocity", "source"), strict=True):
-            if truth is not None:
-                axis.plot(u, truth[name], color=EXACT, linewidth=4, alpha=0.5, label="exact")
-            axis.plot(u, learned[name], color=C_NODE, label="learned")
-            axis.set(xlabel="u", title=f"{name} {'a' if name == 'velocity' else 'c'}(u)")
-            axis.margins(y=0.15)
-            axis.legend()
+            plot_coefficient(u, learned, truth, axis, name=name)
             if np.ptp(learned[name]) < 0.05 * np.ptp(learned["velocity"]):
                 half = 0.5 * np.ptp(learned["velocity"])  # what is nearly zero should look like it
                 axis.set_ylim(-half, half)

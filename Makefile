@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo test check test-light test-slow test-lowest lint format bench peers clean
+.PHONY: help demo test check test-light test-slow test-lowest lint format bench peers docs docs-serve release-check clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -63,5 +63,29 @@ peers: .venv-peers/.installed  ## The environment of the peers, which the packag
 	.venv-peers/bin/python -m pip install --quiet --no-deps $$(grep -v '^#\|^torch==' constraints-peers.txt)
 	touch $@
 
+docs: .venv-docs/.installed  ## Build the site into docs/_build/html; its examples are executed, and warnings are errors
+	.venv-docs/bin/python -m sphinx -W --keep-going -q docs docs/_build/html
+	@echo "The site is docs/_build/html/index.html"
+
+docs-serve: docs  ## Build the site and serve it on this machine
+	.venv-docs/bin/python -m http.server --bind 127.0.0.1 --directory docs/_build/html 8000
+
+.venv-docs/.installed: pyproject.toml constraints.txt constraints-docs.txt
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	.venv-docs/bin/python -m pip install --quiet --constraint constraints.txt --constraint constraints-docs.txt --group docs --editable ".[all]"
+	@touch $@
+
+release-check:  ## Build the distributions, check them, and try the wheel in a clean environment
+	rm -rf dist .venv-release
+	$(PYTHON) -m venv .venv-release
+	.venv-release/bin/python -m pip install --quiet --upgrade "pip>=25.1" build twine
+	.venv-release/bin/python -m build --outdir dist .
+	.venv-release/bin/python -m twine check --strict dist/*
+	$(PYTHON) -m venv --clear .venv-release
+	.venv-release/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	.venv-release/bin/python -m pip install --quiet --constraint constraints.txt "$$(ls dist/*.whl)[all]"
+	cd dist && ../.venv-release/bin/python -P ../.ci/release_check.py ../README.md
+
 clean:  ## Remove environments and caches
-	rm -rf .venv .venv-lowest .cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-lowest .venv-docs .venv-release dist docs/_build docs/reference/api docs/reference/cli.md .cache .pytest_cache .ruff_cache .hypothesis

@@ -105,3 +105,20 @@ def test_it_fits_the_window_and_takes_its_theme(theme, width, window, page):
     window.find("#theme").click()
     assert window.run("return document.documentElement.dataset.theme") != theme
     assert window.errors() == []
+
+
+SITE = Path(__file__).parents[2] / "docs" / "_build" / "html"
+
+
+@pytest.mark.skipif(not (SITE / "index.html").exists(), reason="the site is not built: make docs")
+@pytest.mark.parametrize("width", [1400, 400])
+def test_the_site_needs_no_network_and_fits_the_window(width, window):
+    window.resize(width)
+    for page in ("index.html", "learn/equation.html", "reference/api/charax.solve.html"):
+        window.open(SITE / page)
+        assert not window.is_too_wide(), page
+        loaded = window.run("return performance.getEntriesByType('resource').map(each => each.name)")
+        assert [name for name in loaded if not name.startswith(("file:", "data:"))] == []
+        broken = window.run("return [...document.images].filter(each => !each.naturalWidth).map(each => each.src)")
+        assert broken == []
+        assert window.errors() == []

@@ -1,0 +1,161 @@
+"""What Sphinx must be told about charax: the pages of the reference, and Markdown in docstrings."""
+
+import contextlib
+import importlib
+import inspect
+import io
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+PACKAGES = {
+    "charax": "What users need, at one place.",
+    "charax.nn": "Layers and convolutions.",
+    "charax.fields": "The equation: velocities, Jacobians, fields, observed paths.",
+    "charax.solve": "Solvers, solutions, root finding.",
+    "charax.models": "Lifts, neural ODEs, classifiers, regressors, forecasters.",
+    "charax.models.flows": "Continuous normalizing flows.",
+    "charax.pde": "The method of characteristics for known PDEs.",
+    "charax.data": "Files, data sets, splits, standardization.",
+    "charax.plotting": "Figures: a function per question, and what reports are made of.",
+    "charax.train": "The training engine: configs, loop, checkpoints, runs.",
+    "charax.tasks": "The tasks.",
+    "charax.tasks.classification": "Classification.",
+    "charax.tasks.regression": "Regression.",
+    "charax.tasks.density": "Densities.",
+    "charax.tasks.pde": "PDEs from data.",
+    "charax.tasks.forecast": "Time series.",
+    "charax.estimators": "scikit-learn estimators.",
+    "charax.select": "Choosing the characteristic dimension.",
+    "charax.report": "Reports of runs.",
+    "charax.paper": "The paper's tables and figures.",
+}
+"""The pages of the API reference, with a line on each."""
+FENCE = re.compile(r"^(\s*)```(\w*)\s*$")
+
+
+def public_names(package: str) -> list[str]:
+    """The public objects of a package that are not packages themselves, in the order of the alphabet."""
+    module = importlib.import_module(package)
+    return sorted(
+        name for name in module.__all__ if not inspect.ismodule(getattr(module, name)) and name != "__version__"
+    )
+
+
+def home_package(package: str, name: str) -> str:
+    """The innermost package that exports an object: it is described there, and linked to from others."""
+    thing = getattr(importlib.import_module(package), name)
+    module = getattr(thing, "__module__", None) or package
+    inner = [other for other in PACKAGES if other != "charax" and module.startswith(f"{other}.")]
+    exporting = [other for other in inner if getattr(importlib.import_module(other), name, None) is thing]
+    return max(exporting, key=len, default=package)
+
+
+def write_api(folder: Path) -> None:
+    """A page per package with every public object."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for package, text in PACKAGES.items():
+        module = importlib.import_module(package)
+        lines = [f"# {package}", "", text, ""]
+        for name in public_names(package):
+            thing = getattr(module, name)
+            home = home_package(package, name)
+            if home != package:
+                lines.append(f"- {{py:obj}}`~{home}.{name}`")
+                continue
+            kind = (
+                "autoclass" if inspect.isclass(thing) else "autofunction" if inspect.isfunction(thing) else "autodata"
+            )
+            options = [":no-value:"] if kind == "autodata" else []
+            lines += [
+                "```{eval-rst}",
+                f".. {kind}:: {package}.{name}",
+                *(f"   {option}" for option in options),
+                "```",
+                "",
+            ]
+        _write(folder / f"{package}.md", lines)
+    pages = [f"{package} <{package}>" for package in PACKAGES]
+    table = [f"| [{package}]({package}.md) | {text} |" for package, text in PACKAGES.items()]
+    toctree = ["```{toctree}", ":hidden:", *pages, "```"]
+    _write(folder / "index.md", ["# API", "", "| package | what is in it |", "|---|---|", *table, "", *toctree])
+
+
+def write_commands(path: Path) -> None:
+    """The command line, as its own parser explains it."""
+    from charax.cli._commands import _tree
+
+    lines = ["# Command line", "", "Generated from the parser; `charax COMMAND --help` prints the same.", ""]
+    lines += ["Every command takes `--json`. Exit status 0 is success, 2 bad usage or bad input, 1 anything else.", ""]
+    for name, command in _tree().items():
+        leaves = [(name, leaf) for leaf in command] if not callable(command) else [(name,)]
+        for words in leaves:
+            lines += [f"## charax {' '.join(words)}", "", "```text", _help(words), "```", ""]
+    _write(path, lines)
+
+
+def _help(words: tuple[str, ...]) -> str:
+    from charax.cli import main
+
+    out = io.StringIO()
+    settings = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
+    before = {name: os.environ.get(name) for name in settings}
+    os.environ.update(settings)
+    try:
+        with contextlib.redirect_stdout(out), contextlib.suppress(SystemExit):
+            main([*words, "--help"])
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+    return re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue()).rstrip()
+
+
+def _write(path: Path, lines: list[str]) -> None:
+    """Only what changed, so that the next build is quick."""
+    text = "\n".join(lines) + "\n"
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+
+
+def _escape(text: str) -> str:
+    """|f| is an absolute value and no substitution, * no emphasis, and n_features_in_ no link, unless it is defined."""
+    text = re.sub(r"([|*])", r"\\\1", text)
+    defined = re.match(r"\s*\w+_(?= \()", text)
+    start = defined.end() if defined else 0
+    return text[:start] + re.sub(r"(?<=\w)_(?=[\s,.;:)]|$)", r"\\_", text[start:])
+
+
+def convert_markdown(app: "Sphinx", what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
+    """Our docstrings are Markdown with Google's sections; Sphinx reads reStructuredText."""
+    out: list[str] = []
+    indent: str | None = None
+    for line in lines:
+        fence = FENCE.match(line)
+        if fence and indent is None:
+            indent = fence.group(1)
+            out += ["", f"{indent}.. code-block:: {fence.group(2) or 'text'}", ""]
+        elif fence:
+            indent = None
+            out.append("")
+        elif indent is not None:
+            out.append(f"   {line}" if line.strip() else "")
+        else:
+            parts = re.split(r"(`[^`]*`)", line)
+            out.append("".join(part if part.startswith("`") else _escape(part) for part in parts))
+    lines[:] = out
+
+
+def prepare(app: "Sphinx") -> None:
+    source = Path(app.srcdir)
+    write_api(source / "reference" / "api")
+    write_commands(source / "reference" / "cli.md")
+
+
+def setup(app: "Sphinx") -> dict[str, bool]:
+    app.connect("builder-inited", prepare)
+    app.connect("autodoc-process-docstring", convert_markdown, priority=400)  # before napoleon
+    return {"parallel_read_safe": True}

@@ -1,0 +1,42 @@
+"""The site: `make docs`. Pages are Markdown, examples are executed, the reference comes from the docstrings."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+from charax._version import __version__
+
+project, author, release = "charax", "The charax developers", __version__
+project_copyright = "The charax developers"
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton", "charax_site"]
+exclude_patterns = ["_build", "**/.ipynb_checkpoints", "results/**/*.md.part"]
+default_role = "code"
+
+html_theme = "furo"
+html_title = "charax"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_theme_options = {
+    "light_css_variables": {"color-brand-primary": "#0072b2", "color-brand-content": "#0072b2"},
+    "dark_css_variables": {"color-brand-primary": "#56b4e9", "color-brand-content": "#56b4e9"},
+}
+html_show_sphinx = False
+
+# Mathematics is written with Unicode, as in the docstrings: nothing is fetched to show it.
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+# GitHub draws Mermaid's diagrams; here their source is shown, which needs no program from another host.
+suppress_warnings = ["misc.highlighting_failure"]
+
+nb_execution_mode = "cache"
+nb_execution_cache_path = str(Path(__file__).parent / "_build" / "notebooks")
+nb_execution_timeout = 600
+nb_execution_raise_on_error = True
+nb_merge_streams = True
+
+autodoc_default_options = {"members": True, "member-order": "bysource", "show-inheritance": False}
+autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
+napoleon_google_docstring = True
+napoleon_numpy_docstring = False

@@ -1,0 +1,109 @@
+"""The site's sources: nothing public is missing from the reference, and no internal link is dead."""
+
+import importlib.util
+import pkgutil
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import charax
+
+ROOT = Path(__file__).parents[1]
+GENERATED = ("docs/reference/api/", "docs/reference/cli.md", "docs/_build/")
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
+FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+
+
+def load_site():
+    """The part of the site's configuration that writes the reference; it needs Sphinx only to build."""
+    spec = importlib.util.spec_from_file_location("charax_site", ROOT / "docs" / "_ext" / "charax_site.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+SITE = load_site()
+
+
+def packages() -> list[str]:
+    found = ["charax", *(each.name for each in pkgutil.walk_packages(charax.__path__, "charax.") if each.ispkg)]
+    return [name for name in found if not any(part.startswith("_") for part in name.split("."))]
+
+
+def test_every_public_package_has_a_page():
+    inner = {"charax.cli", "charax.data.files", "charax.data.sources", "charax.paper.propositions"}
+    assert set(packages()) - inner <= set(SITE.PACKAGES)
+
+
+def test_every_public_object_is_in_the_reference(tmp_path):
+    SITE.write_api(tmp_path)
+    for package in SITE.PACKAGES:
+        page = (tmp_path / f"{package}.md").read_text()
+        for name in SITE.public_names(package):
+            assert re.search(rf"[.`]{name}(`|$)", page, re.MULTILINE), f"{package}.{name} is not in the reference"
+    assert set(SITE.PACKAGES) == {path.stem for path in tmp_path.iterdir()} - {"index"}
+
+
+def test_every_command_is_in_the_reference(tmp_path):
+    from charax.cli._commands import _tree
+
+    SITE.write_commands(tmp_path / "cli.md")
+    page = (tmp_path / "cli.md").read_text()
+    for name, command in _tree().items():
+        for words in [name] if callable(command) else [f"{name} {leaf}" for leaf in command]:
+            assert f"## charax {words}\n" in page
+    assert "--learning-rate" in page
+    assert "\x1b" not in page
+
+
+def test_markdown_in_docstrings_becomes_what_sphinx_reads():
+    lines = ["Integrates |f|² of `a|b`.", "", "```python", "x = 1", "```"]
+    SITE.convert_markdown(None, "", "", None, None, lines)
+    assert lines == [r"Integrates \|f\|² of `a|b`.", "", "", ".. code-block:: python", "", "   x = 1", ""]
+
+
+def pages() -> list[Path]:
+    sources = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [page for page in sources if not str(page.relative_to(ROOT)).startswith(GENERATED)]
+
+
+def anchors(page: Path) -> set[str]:
+    """What GitHub and MyST make of headings."""
+    headings = re.findall(r"^#+ (.+)$", FENCED.sub("", page.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def internal_links(page: Path) -> Iterator[str]:
+    for groups in LINK.findall(FENCED.sub("", page.read_text())):
+        link = next(filter(None, groups))
+        if not link.startswith(("http:", "https:", "mailto:")):
+            yield link
+
+
+@pytest.mark.parametrize("page", [str(page.relative_to(ROOT)) for page in pages()])
+def test_no_internal_link_is_dead(page):
+    path = ROOT / page
+    for link in internal_links(path):
+        target, _, anchor = link.partition("#")
+        found = (path.parent / target).resolve() if target else path
+        generated = str(found.relative_to(ROOT)).startswith(GENERATED)
+        assert generated or found.exists(), f"{page}: {link} does not exist"
+        if anchor and found.suffix == ".md" and not generated:
+            assert anchor in anchors(found), f"{page}: {link} has no such heading"
+
+
+def test_learning_pages_are_executed():
+    learn = [path for path in (ROOT / "docs" / "learn").glob("*.md") if path.stem != "index"]
+    assert len(learn) >= 9
+    for path in learn:
+        assert "```{code-cell}" in path.read_text(), f"{path.name} executes nothing"
+        assert path.read_text().startswith("---\nfile_format: mystnb"), f"{path.name} is not a notebook"
+
+
+def test_the_site_needs_sphinx_only_to_build():
+    assert "sphinx" not in sys.modules

@@ -1,11 +1,14 @@
 """The site: `make docs`. Pages are Markdown, examples are executed, the reference comes from the docstrings."""
 
 import sys
+import typing
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent / "_ext"))
-
 from charax._version import __version__
+
+# jaxtyping then writes Array where it would write jaxlib._jax.Array.
+typing.GENERATING_DOCUMENTATION = "charax"  # pyright: ignore[reportAttributeAccessIssue]
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 project, author, release = "charax", "The charax developers", __version__
 project_copyright = "The charax developers"
@@ -27,7 +30,8 @@ html_show_sphinx = False
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 # GitHub draws Mermaid's diagrams; here their source is shown, which needs no program from another host.
-suppress_warnings = ["misc.highlighting_failure"]
+# Words such as "shape" in the types of attributes are words, and no links to one of the attributes of that name.
+suppress_warnings = ["misc.highlighting_failure", "ref.python"]
 
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(Path(__file__).parent / "_build" / "notebooks")
@@ -35,7 +39,7 @@ nb_execution_timeout = 600
 nb_execution_raise_on_error = True
 nb_merge_streams = True
 
-autodoc_default_options = {"members": True, "member-order": "bysource", "show-inheritance": False}
+autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
 napoleon_google_docstring = True

@@ -149,6 +149,11 @@ def convert_markdown(app: "Sphinx", what: str, name: str, thing: object, options
     lines[:] = out
 
 
+def skip_foreign(app: "Sphinx", what: str, name: str, thing: object, skip: bool, options: object) -> bool | None:
+    """What scikit-learn adds to every estimator is described by scikit-learn."""
+    return True if re.fullmatch(r"set_\w+_request|get_metadata_routing", name) else None
+
+
 def prepare(app: "Sphinx") -> None:
     source = Path(app.srcdir)
     write_api(source / "reference" / "api")
@@ -157,5 +162,6 @@ def prepare(app: "Sphinx") -> None:
 
 def setup(app: "Sphinx") -> dict[str, bool]:
     app.connect("builder-inited", prepare)
+    app.connect("autodoc-skip-member", skip_foreign)
     app.connect("autodoc-process-docstring", convert_markdown, priority=400)  # before napoleon
     return {"parallel_read_safe": True}

@@ -9,7 +9,8 @@ import numpy as np
 from charax.nn import count_parameters
 from charax.report._intervals import Interval
 from charax.train import Run, compare_configs, count_samples, flatten_config
-from charax.train._export import CONFIG, read_json
+from charax.train._export import CONFIG
+from charax.train._json import read_json
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, sortable: bool = False) -> str:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
 
 from charax.train._config import AbstractConfig
-from charax.train._export import CONFIG, DESCRIPTION, WEIGHTS, load_config, read_json
-from charax.train._json import from_json, to_json
+from charax.train._export import CONFIG, DESCRIPTION, WEIGHTS, load_config
+from charax.train._json import from_json, read_json, to_json
 from charax.train._run import METRICS, find_best_epoch, is_finished, read_history
 
 

@@ -8,6 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from charax.solve._checks import is_concrete
+
 
 class Outcome(enum.IntEnum):
     """How a solve ended. Under `jit` it is a number in `Solution.outcome`.
@@ -144,7 +146,7 @@ class Solution(eqx.Module):
 
 def _is_known(value: object) -> bool:
     """Neither left out, nor a shape, nor the tracer of a compiled function."""
-    return isinstance(value, jax.Array | np.ndarray) and not isinstance(value, jax.core.Tracer)
+    return isinstance(value, jax.Array | np.ndarray) and is_concrete(value)
 
 
 def _explain(outcome: Outcome, stats: Stats, dtype: jnp.dtype) -> str:

@@ -31,7 +31,8 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 # GitHub draws Mermaid's diagrams; here their source is shown, which needs no program from another host.
 # Words such as "shape" in the types of attributes are words, and no links to one of the attributes of that name.
-suppress_warnings = ["misc.highlighting_failure", "ref.python"]
+# A page may be reached from the text of another instead of from the contents.
+suppress_warnings = ["misc.highlighting_failure", "ref.python", "toc.not_included"]
 
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(Path(__file__).parent / "_build" / "notebooks")

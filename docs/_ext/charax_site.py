@@ -1,10 +1,12 @@
 """What Sphinx must be told about charax: the pages of the reference, and Markdown in docstrings."""
 
 import contextlib
+import functools
 import importlib
 import inspect
 import io
 import os
+import pkgutil
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,45 +14,32 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
-PACKAGES = {
-    "charax": "What users need, at one place.",
-    "charax.nn": "Layers and convolutions.",
-    "charax.fields": "The equation: velocities, Jacobians, fields, observed paths.",
-    "charax.solve": "Solvers, solutions, root finding.",
-    "charax.models": "Lifts, neural ODEs, classifiers, regressors, forecasters.",
-    "charax.models.flows": "Continuous normalizing flows.",
-    "charax.pde": "The method of characteristics for known PDEs.",
-    "charax.data": "Files, data sets, splits, standardization.",
-    "charax.plotting": "Figures: a function per question, and what reports are made of.",
-    "charax.train": "The training engine: configs, loop, checkpoints, runs.",
-    "charax.tasks": "The tasks.",
-    "charax.tasks.classification": "Classification.",
-    "charax.tasks.regression": "Regression.",
-    "charax.tasks.density": "Densities.",
-    "charax.tasks.pde": "PDEs from data.",
-    "charax.tasks.forecast": "Time series.",
-    "charax.estimators": "scikit-learn estimators.",
-    "charax.select": "Choosing the characteristic dimension.",
-    "charax.report": "Reports of runs.",
-    "charax.paper": "The paper's tables and figures.",
-}
-"""The pages of the API reference, with a line on each."""
 FENCE = re.compile(r"^(\s*)```(\w*)\s*$")
+
+
+@functools.cache
+def packages() -> dict[str, str]:
+    """The packages that export something, with the first line of their docstrings: the pages of the API reference."""
+    import charax
+
+    found = [each.name for each in pkgutil.walk_packages(charax.__path__, "charax.") if each.ispkg]
+    public = [name for name in found if not any(part.startswith("_") for part in name.split("."))]
+    names = ["charax", *(name for name in public if name != "charax.cli" and public_names(name))]
+    return {name: (importlib.import_module(name).__doc__ or "").strip().splitlines()[0] for name in names}
 
 
 def public_names(package: str) -> list[str]:
     """The public objects of a package that are not packages themselves, in the order of the alphabet."""
     module = importlib.import_module(package)
-    return sorted(
-        name for name in module.__all__ if not inspect.ismodule(getattr(module, name)) and name != "__version__"
-    )
+    exported = getattr(module, "__all__", ())
+    return sorted(name for name in exported if not inspect.ismodule(getattr(module, name)) and name != "__version__")
 
 
 def home_package(package: str, name: str) -> str:
     """The innermost package that exports an object: it is described there, and linked to from others."""
     thing = getattr(importlib.import_module(package), name)
     module = getattr(thing, "__module__", None) or package
-    inner = [other for other in PACKAGES if other != "charax" and module.startswith(f"{other}.")]
+    inner = [other for other in packages() if other != "charax" and module.startswith(f"{other}.")]
     exporting = [other for other in inner if getattr(importlib.import_module(other), name, None) is thing]
     return max(exporting, key=len, default=package)
 
@@ -58,7 +47,7 @@ def home_package(package: str, name: str) -> str:
 def write_api(folder: Path) -> None:
     """A page per package with every public object."""
     folder.mkdir(parents=True, exist_ok=True)
-    for package, text in PACKAGES.items():
+    for package, text in packages().items():
         module = importlib.import_module(package)
         lines = [f"# {package}", "", text, ""]
         for name in public_names(package):
@@ -79,8 +68,8 @@ def write_api(folder: Path) -> None:
                 "",
             ]
         _write(folder / f"{package}.md", lines)
-    pages = [f"{package} <{package}>" for package in PACKAGES]
-    table = [f"| [{package}]({package}.md) | {text} |" for package, text in PACKAGES.items()]
+    pages = [f"{package} <{package}>" for package in packages()]
+    table = [f"| [{package}]({package}.md) | {text} |" for package, text in packages().items()]
     toctree = ["```{toctree}", ":hidden:", *pages, "```"]
     _write(folder / "index.md", ["# API", "", "| package | what is in it |", "|---|---|", *table, "", *toctree])
 

@@ -53,6 +53,7 @@ def test_the_slider_moves_the_figures_of_all_runs(window, page):
     assert window.errors() == []
 
 
+@pytest.mark.slow
 def test_curves_in_space_are_drawn_and_played(window, page):
     window.open(page)
     window.run("document.querySelector('#curves').scrollIntoView()")
@@ -87,8 +88,7 @@ def test_the_table_sorts_by_numbers(window, page):
     assert window.find("th:nth-child(2)").get_attribute("aria-sort") == "descending"
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1400, 400])
+@pytest.mark.parametrize(("theme", "width"), [("light", 1400), ("dark", 400)])
 def test_it_fits_the_window_and_takes_its_theme(theme, width, window, page):
     window.use_theme(theme)
     window.resize(width)

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from tensorboardX.proto.event_pb2 import Event
 
+from charax.train import Silent, TensorBoard
+
 
 def scalars(folder: Path) -> dict[tuple[str, int], float]:
     """What TensorBoard reads: records of a length, its checksum, an event, its checksum."""
@@ -36,10 +38,25 @@ def test_event_files_hold_the_metrics_of_every_epoch_and_of_the_test_split(ask, 
     check(tmp_path / "run")
 
 
-def test_a_resumed_run_has_the_epochs_from_before_too(trained, ask, tmp_path):
+def test_a_resumed_run_has_the_epochs_from_before_too_and_none_that_were_lost(trained, tmp_path):
     folder = shutil.copytree(trained, tmp_path / "run")
-    rows = (folder / "metrics.jsonl").read_text().splitlines(keepends=True)
-    (folder / "metrics.jsonl").write_text("".join(rows[:-1]))
+    *rows, test = (folder / "metrics.jsonl").read_text().splitlines(keepends=True)
+    for kept in (3, 1):  # interrupted after epoch 3, and again, when only the checkpoint of epoch 1 was intact
+        (folder / "metrics.jsonl").write_text("".join(rows[:kept]))
+        events = TensorBoard(Silent(), folder)
+        events.start(epochs=4, steps_per_epoch=1, batch_size=8)
+        for row in rows[kept:3]:
+            events.epoch(json.loads(row))
+        events.stop()
+        assert ("loss/train", 3) in scalars(folder)
+        assert ("loss/train", 4) not in scalars(folder)
+    (folder / "metrics.jsonl").write_text("".join([*rows, test]))
+    events.finish([json.loads(row) for row in (*rows, test)])
+    check(folder)
+
+
+def test_resume_takes_the_flag(trained, ask, tmp_path):
+    folder = shutil.copytree(trained, tmp_path / "run")
     ask("resume", folder, "--tensorboard")
     check(folder)
 

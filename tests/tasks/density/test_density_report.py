@@ -21,6 +21,7 @@ def report(**settings):
     return task.report(task.build(jax.random.key(0)), loaded.splits, data=config.data)
 
 
+@pytest.mark.slow
 def test_the_density_moves_to_the_normal_distribution(blob):
     along, characteristics = report(data=str(blob), characteristic_dim=2)
     assert (along.title, characteristics.title) == ("Density and points along s", "Learned characteristics x(s)")
@@ -42,6 +43,7 @@ def test_the_density_at_s_is_that_of_the_rest_of_the_flow():
     np.testing.assert_allclose(density, exact, rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_tables_show_samples_beside_the_data(pair):
     (section,) = report(data=str(pair), method="node", conditional=True)
     assert section.title == "Samples"

@@ -17,10 +17,13 @@ def sections():
     return {each.title: each for each in task.report(task.build(jax.random.key(0)), loaded.splits, data="paper")}
 
 
+@pytest.mark.slow
 def test_it_shows_the_solution_its_profile_its_fit_and_its_equation(sections):
     assert list(sections) == ["Solution and characteristics", "Solution over time", "Fit", "Learned equation"]
+    assert "cross" in sections["Solution and characteristics"].text
 
 
+@pytest.mark.slow
 def test_the_profile_moves_in_time_beside_the_exact_one(sections):
     section = sections["Solution over time"]
     assert section.frame_label == "t"
@@ -31,12 +34,12 @@ def test_the_profile_moves_in_time_beside_the_exact_one(sections):
     np.testing.assert_allclose(exact, truth, rtol=1e-2)
 
 
+@pytest.mark.slow
 def test_the_equation_is_shown_beside_the_exact_one(sections):
     assert [trace.name for trace in sections["Learned equation"].figure.data] == ["exact", "learned"] * 2
 
 
-def test_the_first_crossing_of_curves_is_named(sections):
+def test_the_first_crossing_of_curves_is_named():
     t = np.array([0.0, 1.0, 2.0])
     assert _first_crossing(np.array([[0.0, 1.0], [0.5, 1.0], [2.0, 1.0]]), t) == 2
     assert _first_crossing(np.array([[0.0, 1.0], [0.5, 1.5], [1.0, 2.0]]), t) is None
-    assert "cross" in sections["Solution and characteristics"].text

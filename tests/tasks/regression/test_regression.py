@@ -294,6 +294,7 @@ def test_every_field_has_an_effect(name, table, priced, tmp_path):
         assert effect(replace(BASE, **changed(table))) != effect(BASE)
 
 
+@pytest.mark.slow
 def test_the_report_shows_predictions_residuals_and_trajectories():
     config = charax.RegressionConfig(width=2)
     loaded = config.load_data()

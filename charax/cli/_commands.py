@@ -1,5 +1,7 @@
 """The tree of commands. Only the part of it that the arguments name is built, which keeps `--help` fast."""
 
+import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial, wraps
@@ -10,6 +12,7 @@ from tyro.extras import SubcommandApp
 
 from charax._version import __version__
 from charax.cli import _catalogue, _reproduce, _runs, _train
+from charax.data._errors import DataWarning
 from charax.paper import EXPERIMENTS
 from charax.train import TASKS
 
@@ -33,7 +36,7 @@ def parse_and_run(arguments: Sequence[str], prepare: Callable[[], None] | None =
         for leaf, build in _only(command, second).items():
             group.command(_after(prepare, build()), name=leaf)  # pyright: ignore[reportCallIssue, reportArgumentType]
         app.command(group, name=name)
-    with _plain_messages():
+    with _plain_messages(), _plain_warnings():
         app.cli(
             prog="charax",
             description="Characteristic Neural ODEs.",
@@ -56,6 +59,22 @@ def _plain_messages() -> Iterator[None]:
             raise ValueError(event.message)
 
     with on_parse_error(refuse):
+        yield
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Print what a reader changed about the data as one line, without the place in the code."""
+
+    def show(message: Warning | str, category: type[Warning], *place: Any) -> None:
+        if issubclass(category, DataWarning):
+            print(message, file=sys.stderr)
+        else:
+            before(message, category, *place)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", DataWarning)
+        before, warnings.showwarning = warnings.showwarning, show
         yield
 
 

@@ -50,8 +50,33 @@ def print_metrics(
     answer: Mapping[str, Any], metrics: Mapping[str, Any], *, title: str, note: str, as_json: bool
 ) -> None:
     """Print named numbers."""
-    rows = [[name.replace("_", " "), format_number(value)] for name, value in metrics.items()]
+    rows = [
+        [name.replace("_", " "), format_number(value) + _interval(metrics.get(f"{name}_interval"))]
+        for name, value in metrics.items()
+        if not name.endswith("_interval")
+    ]
     print_answer(answer, ["metric", "value"], rows, title=title, note=note, text_columns=1, as_json=as_json)
+
+
+def print_rows(rows: Sequence[Mapping[str, Any]], *, note: str) -> None:
+    """Print a table of flat rows. The ends of NAME_interval are shown after NAME, and counts by name as columns."""
+    shown: list[dict[str, str]] = []
+    for row in rows:
+        cells: dict[str, str] = {}
+        for name, value in row.items():
+            if isinstance(value, Mapping):
+                cells |= {f"{name.replace('_', ' ')} {each}": format_number(count) for each, count in value.items()}
+            elif not name.endswith("_interval"):
+                text = value if isinstance(value, str) else format_number(value)
+                cells[name] = text + _interval(row.get(f"{name}_interval"))
+        shown.append(cells)
+    columns = list(dict.fromkeys(name for cells in shown for name in cells))
+    table = [[cells.get(name, "") for name in columns] for cells in shown]
+    print_answer({}, columns, table, note=note, text_columns=1, as_json=False)
+
+
+def _interval(ends: Sequence[float] | None) -> str:
+    return "" if ends is None else f" [{format_number(ends[0])}, {format_number(ends[1])}]"
 
 
 def print_report(report: "Report", files: Sequence[object], *, as_json: bool) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from charax import train
-from charax.cli._print import Json, Positional, print_answer, print_metrics
+from charax.cli._print import Json, Positional, print_answer, print_metrics, print_rows
 from charax.tasks import density
 from charax.train import AbstractConfig, AbstractProgress
 
@@ -64,46 +64,66 @@ def train_and_print(start: Callable[[AbstractProgress], "Run"], folder: Path, te
     """Train with progress on standard error and perhaps event files, and print the summary."""
     progress = train.make_progress()
     if not tensorboard:
-        print_run(start(progress), as_json=as_json)
+        print_run(start(progress), progress, as_json=as_json)
         return
     events = train.TensorBoard(progress, folder)
     run = start(events)
     events.finish(run.history)
-    print_run(run, as_json=as_json)
+    print_run(run, progress, as_json=as_json)
 
 
-def print_run(run: "Run", *, as_json: bool) -> None:
+def print_run(run: "Run", progress: AbstractProgress, *, as_json: bool) -> None:
     """Plot a run and print its summary."""
+    if run.advice:
+        progress.say(run.advice)
     answer = run.summary()
     figures = ", ".join(str(path) for path in run.plot())
     metrics = {name: value for name, value in answer.items() if name != "run"}
     print_metrics(answer, metrics, title=f"Run {run.folder}", note=f"Figures: {figures}", as_json=as_json)
 
 
-def resume(run: Positional[Path], *, tensorboard: bool = False, as_json: Json = False) -> None:
-    """Resume an interrupted run.
+def resume(
+    run: Positional[Path], *, epochs: int | None = None, tensorboard: bool = False, as_json: Json = False
+) -> None:
+    """Resume an interrupted run, or train a finished one longer.
 
     Args:
         run: Folder of the run.
+        epochs: New maximum number of epochs of a finished run.
         tensorboard: Also write the metrics, those from before included, as event files for TensorBoard.
     """
-    if train.is_finished(run):
-        train.make_progress().say(f"{run} is finished: there is nothing left to train")
-    train_and_print(lambda progress: train.resume(run, progress=progress), run, tensorboard, as_json)
+    if epochs is None and train.is_finished(run):
+        train.make_progress().say(f"{run} is finished: there is nothing left to train; --epochs trains it longer")
+    start = lambda progress: train.resume(run, epochs=epochs, progress=progress)
+    train_and_print(start, run, tensorboard, as_json)
 
 
 def evaluate(
-    run: Positional[Path], *, split: Literal["train", "validation", "test"] = "test", as_json: Json = False
+    run: Positional[Path],
+    *,
+    split: Literal["train", "validation", "test"] | None = None,
+    data: Path | None = None,
+    as_json: Json = False,
 ) -> None:
-    """Evaluate a trained model on a split of its data. The metrics are explained in docs/metrics.md.
+    """Evaluate a trained model on a split of its data, or on new data. The metrics are explained in docs/metrics.md.
 
     Args:
         run: Folder of the run.
-        split: The split.
+        split: The split; test by default.
+        data: A file or folder of new samples with the right answers, in the format of the training data, instead of a
+            split. For classifiers and regressors.
     """
-    metrics = train.evaluate(run, split)
-    answer = {"run": str(run), "split": split, **metrics}
-    print_metrics(answer, metrics, title=f"{run} on the {split} split", note="", as_json=as_json)
+    if data is not None and split is not None:
+        raise ValueError("--data and --split exclude each other: new data have no splits")
+    report = train.evaluate(run, split or "test", data=data)
+    where = {"split": split or "test"} if data is None else {"data": str(data)}
+    tables = {name: rows for name, rows in report.items() if isinstance(rows, list)}
+    metrics = {name: value for name, value in report.items() if name not in tables}
+    on = f"the {split or 'test'} split" if data is None else str(data)
+    print_metrics({"run": str(run), **where, **report}, metrics, title=f"{run} on {on}", note="", as_json=as_json)
+    if not as_json:
+        for rows in tables.values():
+            print_rows(rows, note="In brackets: 95% confidence intervals.")
 
 
 Class = Annotated[str | None, tyro.conf.arg(name="class")]
@@ -114,6 +134,9 @@ def predict(
     inputs: Positional[Path],
     *,
     output: Path = Path("predictions.csv"),
+    force: bool = False,
+    keep: tuple[str, ...] = (),
+    keep_all: bool = False,
     class_name: Class = None,
     strict: bool = False,
     as_json: Json = False,
@@ -126,14 +149,21 @@ def predict(
         run: Folder of the run.
         inputs: An .npz, a table (.csv, .tsv, .txt, .parquet, .xlsx), an image, or a folder of images.
         output: The file to write.
+        force: Overwrite the file if it exists.
+        keep: Columns of the table of inputs to carry over, before the predictions.
+        keep_all: Carry all columns of the table of inputs over.
         class_name: The class to condition on, for a density that was trained with --conditional. Without it there
             is a column per class.
         strict: Fail if one of the rows has no answer.
     """
-    predictions = train.predict(run, inputs, strict=strict, class_name=class_name)
+    if output.exists() and not force:
+        raise ValueError(f"{output} exists: give another --output, or --force to overwrite it")
+    chosen = "all" if keep_all else keep
+    predictions = train.predict(run, inputs, strict=strict, class_name=class_name, keep=chosen)
     predictions.write(output)
     count, failed = len(predictions.rows), predictions.failed
-    note = f"{failed} of {count} rows have no answer: see the column status of {output}" if failed else ""
+    notes = [f"{failed} of {count} rows have no answer: see the column status of {output}"] if failed else []
+    note = "\n".join([*notes, "Columns:", *(f"  {meaning}" for meaning in predictions.meanings)])
     answer: dict[str, Any] = {"output": str(output), "predictions": count, "failed": failed}
     shown = predictions.shown
     print_answer(

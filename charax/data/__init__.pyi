@@ -8,7 +8,12 @@ from ._encoder import ColumnEncoder as ColumnEncoder
 from ._encoder import LeftOut as LeftOut
 from ._encoder import TableEncoder as TableEncoder
 from ._errors import DataError as DataError
+from ._errors import DataWarning as DataWarning
 from ._inputs import read_inputs as read_inputs
+from ._labels import TextColumns as TextColumns
+from ._labels import read_labels as read_labels
+from ._labels import read_targets as read_targets
+from ._labels import read_texts as read_texts
 from ._limits import LIMITS as LIMITS
 from ._limits import Limit as Limit
 from ._limits import check_limit as check_limit

@@ -74,6 +74,7 @@ def load_dataset(
     test_fraction: float = 0.2,
     target: str | None = None,
     separator: Separator | None = None,
+    size: int | None = None,
     shrink: int = 1,
     max_samples: int | None = None,
 ) -> Dataset:
@@ -95,6 +96,8 @@ def load_dataset(
         test_fraction: The size of the test split, where there is no official one.
         target: The column of the classes in a table; "target" if left out.
         separator: The separator of the columns of a text file; found out if left out.
+        size: The height and width of the images of a folder: their shorter side is resized to it, and the centre cut
+            out. By default images of different sizes are fitted to the shortest side of any.
         shrink: Average images over squares with this many pixels per side.
         max_samples: Keep the first so many samples, and a fifth as many of an official test split.
 
@@ -113,11 +116,15 @@ def load_dataset(
     """
     scaling: PixelScaling = "standardize"
     augmentation: Augmentation = "none"
+    if size is not None and (name in DATASETS or not find_path(name, DATASETS).is_dir()):
+        raise DataError(
+            f"{name} is not a folder of images, so it cannot be resized to {size} pixels: leave out the size"
+        )
     if name in DATASETS:
         raw = read_source(name)
         scaling, augmentation = DATASETS[name].scaling, DATASETS[name].augmentation
     else:
-        raw = read_labelled(find_path(name, DATASETS), TableOptions(target, separator))
+        raw = read_labelled(find_path(name, DATASETS), TableOptions(target, separator, size))
     if max_samples is not None:
         raw = raw.limit(max_samples)
     if shrink != 1:

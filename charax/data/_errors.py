@@ -1,4 +1,4 @@
-"""The error that every reader raises."""
+"""The error that every reader raises, and the warning about what a reader changed."""
 
 _LONGEST, _HEAD, _TAIL = 1000, 600, 300
 
@@ -30,3 +30,15 @@ class DataError(ValueError):
 
 def _escape(character: str) -> str:
     return character if character.isprintable() else repr(character)[1:-1]
+
+
+class DataWarning(UserWarning):
+    """Data were changed to make them usable. The message says what was done; the command line prints it as one line.
+
+    ```python
+    import warnings
+    from charax.data import DataWarning
+
+    warnings.simplefilter("ignore", DataWarning)  # if it is what you want
+    ```
+    """

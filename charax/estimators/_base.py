@@ -52,9 +52,9 @@ class AbstractEstimator(BaseEstimator, metaclass=ABCMeta):
     rtol: float | None
     adjoint: Any
     learning_rate: float
-    weight_decay: float
-    max_iter: int
-    batch_size: int
+    weight_decay: Any
+    max_iter: Any
+    batch_size: Any
     early_stopping: bool
     validation_fraction: float
     n_iter_no_change: int
@@ -87,6 +87,14 @@ class AbstractEstimator(BaseEstimator, metaclass=ABCMeta):
         """Whether `fit` continues from the last one."""
         return self.warm_start and hasattr(self, "ensemble_")
 
+    def _weight_decay(self, rows: int) -> float:
+        """The weight decay for this many rows."""
+        return self.weight_decay
+
+    def _loop_length(self, rows: int) -> tuple[int, int]:
+        """The maximum number of epochs and the size of a mini-batch for this many rows."""
+        return self.max_iter, self.batch_size
+
     def _fit_ensemble(self, objective: AbstractObjective, rows: Rows, *, members: int) -> None:
         initial_params = None
         if self._is_warm_start():
@@ -96,17 +104,20 @@ class AbstractEstimator(BaseEstimator, metaclass=ABCMeta):
                     "different model: fit a clone of this estimator instead."
                 )
             initial_params = self.ensemble_.params
+        epochs, batch_size = self._loop_length(len(rows.weights))
         config = EnsembleConfig(
             members=members,
             validation_fraction=self.validation_fraction if self.early_stopping else None,
             loop=LoopConfig(
-                epochs=self.max_iter,
-                batch_size=self.batch_size,
+                epochs=epochs,
+                batch_size=batch_size,
                 seed=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
                 patience=self.n_iter_no_change if self.early_stopping else None,
             ),
             optimizer=OptimizerConfig(
-                learning_rate=self.learning_rate, weight_decay=self.weight_decay, schedule="constant"
+                learning_rate=self.learning_rate,
+                weight_decay=self._weight_decay(len(rows.weights)),
+                schedule="constant",
             ),
         )
         progress = Lines(Console()) if self.verbose else Silent()

@@ -23,7 +23,8 @@ class CNODEClassifier(ClassifierMixin, AbstractSupervisedEstimator):
         width (int, default=32): The width of the hidden layers.
         augment_dim (int, default=4): The number of dimensions that ANODE, IL-NODE and second-order methods add to the
             features.
-        members (int, default=10): The number of models in the ensemble. Predictions are averaged over the members.
+        members (int or "auto", default="auto"): The number of models in the ensemble. Predictions are averaged over the
+            members. "auto": chosen from the number of rows (`charax.train.table_recipe`), fewer for large data.
         solver ({"euler", "midpoint", "heun", "bosh3", "tsit5", "dopri5", "dopri8"}, default="midpoint"): The ODE
             solver.
         steps (int, default=2): The number of fixed steps of the solver. Ignored if `rtol` is given.
@@ -33,9 +34,12 @@ class CNODEClassifier(ClassifierMixin, AbstractSupervisedEstimator):
             exact gradients of the steps, in bounded memory. "backsolve": the continuous adjoint integrated backwards,
             approximate, in constant memory. "direct": differentiation through the solver's loop.
         learning_rate (float, default=1e-2): The learning rate of AdamW.
-        weight_decay (float, default=2.0): The decoupled weight decay of AdamW.
-        max_iter (int, default=100): The maximum number of epochs.
-        batch_size (int, default=256): The maximum number of rows per mini-batch.
+        weight_decay (float or "auto", default="auto"): The decoupled weight decay of AdamW. "auto": 2 up to 2,000 rows,
+            and less in proportion for more.
+        max_iter (int or "auto", default="auto"): The maximum number of epochs. "auto": chosen from the number of rows,
+            fewer for large data.
+        batch_size (int or "auto", default="auto"): The maximum number of rows per mini-batch. "auto": chosen from the
+            number of rows.
         early_stopping (bool, default=True): Whether to set rows aside for validation, to select the weights by their
             loss, and to stop when it no longer improves. If False, training takes `max_iter` epochs, and the weights
             are selected by the loss of all rows.
@@ -54,6 +58,7 @@ class CNODEClassifier(ClassifierMixin, AbstractSupervisedEstimator):
         n_features_in_ (int): The number of features seen during `fit`.
         feature_names_in_ (ndarray of shape (n_features_in_,)): The names of the features seen during `fit`. Defined
             only if all of them are strings.
+        members_ (int): The number of models.
         n_iter_ (int): The number of epochs that training took.
         loss_curve_ (list of float): The validation loss after each epoch, averaged over the members; the loss of all
             rows if `early_stopping` is False.

@@ -17,6 +17,7 @@ from charax.estimators._objectives import AbstractObjective, weighted_mean
 from charax.estimators._rows import Batch, Rows, make_batches, padded_size, validation_splits
 from charax.solve import SolveError
 from charax.train import AbstractProgress, LoopConfig, OptimizerConfig, catch_failed_solve, flatten_model
+from charax.train._config import BATCH_SIZE, EPOCHS
 from charax.train._parameters import Unflatten
 from charax.train._step import TrainState, initial_state, make_epoch, make_optimizer
 
@@ -89,18 +90,19 @@ def train_ensemble(
     train = _stack([train for train, _ in splits], max(len(train) for train, _ in splits), padding)
     most = max(len(validation) for _, validation in splits)
     validation = _stack([validation for _, validation in splits], padded_size(most), padding)
-    steps = -(-train.shape[1] // loop.batch_size)
+    epochs, batch_size = loop.epochs or EPOCHS, loop.batch_size or BATCH_SIZE
+    steps = -(-train.shape[1] // batch_size)
     # A program does not depend on the length of a constant schedule, so it serves all of them.
-    length = (1, 1) if config.optimizer.schedule == "constant" else (loop.epochs, steps)
+    length = (1, 1) if config.optimizer.schedule == "constant" else (epochs, steps)
     program = _program(objective, config.optimizer, *length)
     data = rows.pad()
     state = _initial_members(program, objective, config, initial_params)
-    patience = loop.epochs if loop.patience is None else loop.patience
+    patience = epochs if loop.patience is None else loop.patience
     losses, diverged, began = [], False, time.monotonic()
-    progress.start(loop.epochs, steps, loop.batch_size)
+    progress.start(epochs, steps, batch_size)
     try:
-        while len(losses) < loop.epochs and not diverged and int(state.epochs_since_best.min()) < patience:
-            order = np.stack([make_batches(generator.permutation(each), loop.batch_size, padding) for each in train])
+        while len(losses) < epochs and not diverged and int(state.epochs_since_best.min()) < patience:
+            order = np.stack([make_batches(generator.permutation(each), batch_size, padding) for each in train])
             result = catch_failed_solve(program.epoch, state, data, order, validation)
             if result is None:
                 losses.append(math.nan)

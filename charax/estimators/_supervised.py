@@ -11,6 +11,7 @@ from charax.estimators._base import CONSTRAINTS, POSITIVE_INTEGER, AbstractEstim
 from charax.estimators._objectives import SupervisedObjective
 from charax.estimators._rows import Rows
 from charax.models import METHOD_NAMES, VectorArchitecture
+from charax.train import table_recipe
 
 
 class AbstractSupervisedEstimator(AbstractEstimator):
@@ -21,7 +22,10 @@ class AbstractSupervisedEstimator(AbstractEstimator):
         "method": [StrOptions(set(METHOD_NAMES))],
         "characteristic_dim": [POSITIVE_INTEGER],
         "augment_dim": [POSITIVE_INTEGER],
-        "members": [POSITIVE_INTEGER],
+        "members": [POSITIVE_INTEGER, StrOptions({"auto"})],
+        "max_iter": [POSITIVE_INTEGER, StrOptions({"auto"})],
+        "batch_size": [POSITIVE_INTEGER, StrOptions({"auto"})],
+        "weight_decay": [*CONSTRAINTS["weight_decay"], StrOptions({"auto"})],
     }
 
     def __init__(
@@ -31,15 +35,15 @@ class AbstractSupervisedEstimator(AbstractEstimator):
         characteristic_dim=2,
         width=32,
         augment_dim=4,
-        members=10,
+        members="auto",
         solver="midpoint",
         steps=2,
         rtol=None,
         adjoint="checkpoint",
         learning_rate=1e-2,
-        weight_decay=2.0,
-        max_iter=100,
-        batch_size=256,
+        weight_decay="auto",
+        max_iter="auto",
+        batch_size="auto",
         early_stopping=True,
         validation_fraction=0.1,
         n_iter_no_change=20,
@@ -67,6 +71,16 @@ class AbstractSupervisedEstimator(AbstractEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    def _weight_decay(self, rows: int) -> float:
+        return table_recipe(rows).weight_decay if self.weight_decay == "auto" else self.weight_decay
+
+    def _loop_length(self, rows: int) -> tuple[int, int]:
+        recipe = table_recipe(rows)
+        return (
+            recipe.epochs if self.max_iter == "auto" else self.max_iter,
+            recipe.batch_size if self.batch_size == "auto" else self.batch_size,
+        )
+
     def _fit_rows(self, rows: Rows, *, is_classification: bool) -> None:
         """Fit the ensemble to rows without duplicates, whose inputs are not yet standardized."""
         if not self._is_warm_start():
@@ -79,7 +93,9 @@ class AbstractSupervisedEstimator(AbstractEstimator):
             is_classification,
         )
         scaled = rows._replace(inputs=self.input_scale_.apply(rows.inputs))
-        self._fit_ensemble(objective, scaled, members=self.members)
+        recipe = table_recipe(len(rows.weights))
+        self.members_ = recipe.members if self.members == "auto" else int(self.members)
+        self._fit_ensemble(objective, scaled, members=self.members_)
 
     def _predict_mean(self, X: Float[np.ndarray, "rows features"]) -> Float[np.ndarray, "rows outputs"]:
         """The mean over the members."""

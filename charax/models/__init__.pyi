@@ -1,6 +1,9 @@
 from ._architecture import AbstractArchitecture as AbstractArchitecture
 from ._build_regressor import build_regressor as build_regressor
 from ._classifier import Classifier as Classifier
+from ._ensemble import ClassifierEnsemble as ClassifierEnsemble
+from ._ensemble import first_member as first_member
+from ._ensemble import member_outputs as member_outputs
 from ._equation_regressor import EquationRegressor as EquationRegressor
 from ._forecaster import Forecast as Forecast
 from ._forecaster import Forecaster as Forecaster

@@ -126,7 +126,8 @@ def select_dimension(
     candidates: list[Candidate] = []
     for k in sorted(set(dimensions)):
         progress.say(f"k = {k}")
-        one = replace(config, characteristic_dim=k, jacobian="joint")
+        # One model: the criteria are about its number of parameters.
+        one = replace(config, characteristic_dim=k, jacobian="joint", members=config.members or 1)
         runs = train_seeds(one, folder / f"k{k}", seeds=seeds, progress=progress)
         stored = [_train_loss(run) for run in runs]
         losses = [each["loss"] for each in stored]

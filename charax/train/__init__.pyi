@@ -1,4 +1,5 @@
 from ._arrays import name_arrays as name_arrays
+from ._config import BATCH_SIZE as BATCH_SIZE
 from ._config import AbstractConfig as AbstractConfig
 from ._config import LoopConfig as LoopConfig
 from ._config import OptimizerConfig as OptimizerConfig
@@ -10,6 +11,7 @@ from ._config import absolute_path as absolute_path
 from ._config import check_positive as check_positive
 from ._config import check_range as check_range
 from ._config import check_sizes as check_sizes
+from ._config import fill as fill
 from ._devices import Devices as Devices
 from ._export import TrainedModel as TrainedModel
 from ._export import load_config as load_config
@@ -17,6 +19,8 @@ from ._export import load_model as load_model
 from ._export import save_config as save_config
 from ._export import save_model as save_model
 from ._failure import catch_failed_solve as catch_failed_solve
+from ._intervals import proportion_interval as proportion_interval
+from ._intervals import rmse_interval as rmse_interval
 from ._json import from_json as from_json
 from ._json import to_json as to_json
 from ._listing import RunInfo as RunInfo
@@ -39,13 +43,18 @@ from ._progress import AbstractProgress as AbstractProgress
 from ._progress import Lines as Lines
 from ._progress import Live as Live
 from ._progress import Silent as Silent
+from ._progress import format_metric as format_metric
 from ._progress import make_progress as make_progress
+from ._recipe import TableRecipe as TableRecipe
+from ._recipe import complete_for_table as complete_for_table
+from ._recipe import table_recipe as table_recipe
 from ._registry import TASKS as TASKS
 from ._registry import register_task as register_task
 from ._run import Run as Run
 from ._run import evaluate as evaluate
 from ._run import is_finished as is_finished
 from ._run import load_run as load_run
+from ._run import load_same_data as load_same_data
 from ._run import mean_and_sd as mean_and_sd
 from ._run import name_run as name_run
 from ._run import predict as predict

@@ -3,9 +3,9 @@
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Container
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypeVar
 
 from charax.data import check_limit
 from charax.solve._names import Adjoint
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from charax.train._task import AbstractTask, Batch
 
 Schedule = Literal["cosine", "paper", "warmup", "constant"]
+T = TypeVar("T")
+EPOCHS, BATCH_SIZE = 20, 64
+LEARNING_RATE, WEIGHT_DECAY = 5e-3, 5e-2
+"""What is taken where neither the user nor the task says anything."""
 _LARGEST_SEED = 2**63 - 1
 _LARGEST_COUNT = 2**31 - 1
 _LARGEST = sys.float_info.max
@@ -82,6 +86,26 @@ def absolute_path(data: str, named: Container[str]) -> str:
     return data if data in named else str(Path(data).expanduser().absolute())
 
 
+def fill(config: T, default: T) -> T:
+    """Fill in the values of a config that are None.
+
+    Args:
+        config: A dataclass.
+        default: A dataclass of the same class, with the values to take.
+
+    Returns:
+        The config without the gaps.
+
+    ```python
+    from charax.train import LoopConfig, fill
+
+    assert fill(LoopConfig(epochs=3), LoopConfig(epochs=9, batch_size=8)) == LoopConfig(epochs=3, batch_size=8)
+    ```
+    """
+    names = [field.name for field in fields(config) if getattr(config, field.name) is None]  # pyright: ignore[reportArgumentType]
+    return replace(config, **{name: getattr(default, name) for name in names})  # pyright: ignore[reportArgumentType]
+
+
 @dataclass(frozen=True)
 class SolverConfig:
     """How to integrate. Whatever is left out is the preset's choice."""
@@ -140,13 +164,14 @@ class SolverConfig:
 class OptimizerConfig:
     """AdamW, its schedule, gradient clipping and weight averaging."""
 
-    learning_rate: float = 5e-3
-    """Peak learning rate."""
-    weight_decay: float = 5e-2
-    """Decoupled weight decay of AdamW."""
-    schedule: Schedule = "cosine"
-    """Learning rate schedule. cosine: linear warm-up over the first tenth of the steps, then cosine decay to zero.
-    paper: times 0.9 every 5 epochs. warmup: linear warm-up over 1,000 steps. constant: no schedule."""
+    learning_rate: float | None = None
+    """Peak learning rate. None: chosen from the data."""
+    weight_decay: float | None = None
+    """Decoupled weight decay of AdamW. None: chosen from the data."""
+    schedule: Schedule | None = None
+    """Learning rate schedule. None: chosen from the data. cosine: linear warm-up over the first tenth of the steps,
+    then cosine decay to zero. paper: times 0.9 every 5 epochs. warmup: linear warm-up over 1,000 steps. constant: no
+    schedule."""
     clip: float = 1.0
     """Clip gradients to this global norm."""
     ema: float | None = None
@@ -163,22 +188,28 @@ class OptimizerConfig:
 class LoopConfig:
     """Length of the training, mini-batches, seed, early stopping and checkpoints."""
 
-    epochs: int = 20
-    """Maximum number of epochs."""
-    batch_size: int = 64
-    """Samples per mini-batch."""
+    epochs: int | None = None
+    """Maximum number of epochs. None: chosen from the data."""
+    batch_size: int | None = None
+    """Samples per mini-batch. None: chosen from the data."""
     seed: int = 0
     """Seed of the splits, the initial weights, the order of the data and everything else that is random."""
     patience: int | None = None
-    """Stop after this many epochs without improvement of the monitored validation metric."""
+    """Stop after this many epochs without improvement of the monitored validation metric. None: chosen from the data,
+    which is never for anything but tables."""
     checkpoint_steps: int | None = None
     """Save a checkpoint every this many steps, in addition to the end of each epoch."""
 
     def __post_init__(self):
         check_range(self, least={"epochs": 1, "batch_size": 1, "patience": 1, "checkpoint_steps": 1, "seed": 0})
         for name, largest in (("seed", _LARGEST_SEED), ("epochs", _LARGEST_COUNT), ("batch_size", _LARGEST_COUNT)):
-            if getattr(self, name) > largest:
-                raise ValueError(f"{name} must be at most {largest}, got {getattr(self, name)}")
+            value = getattr(self, name)
+            if value is not None and value > largest:
+                raise ValueError(f"{name} must be at most {largest}, got {value}")
+
+
+STANDARD_LOOP = LoopConfig(EPOCHS, BATCH_SIZE)
+STANDARD_OPTIMIZER = OptimizerConfig(LEARNING_RATE, WEIGHT_DECAY, "cosine")
 
 
 class Splits(NamedTuple):
@@ -258,6 +289,33 @@ class AbstractConfig(ABC):
         Raises:
             ValueError: If the config does not fit the data.
         """
+
+    def complete(self, data: TaskData) -> tuple[Self, tuple[str, ...]]:
+        """Choose what the user left out. What is stored with a run has no gaps.
+
+        Args:
+            data: The data.
+
+        Returns:
+            The config with every value that the engine needs, and what to say about it before training.
+        """
+        loop, optimizer = fill(self.loop, STANDARD_LOOP), fill(self.optimizer, STANDARD_OPTIMIZER)
+        return replace(self, loop=loop, optimizer=optimizer), ()  # pyright: ignore[reportArgumentType]
+
+    def load_labelled(self, path: Path, spec: Any) -> "Batch":
+        """Load new samples with the right answers, to evaluate a trained model on.
+
+        Args:
+            path: The file or folder.
+            spec: The description of the data that the model was trained on.
+
+        Returns:
+            The samples, like those of a split.
+
+        Raises:
+            ValueError: If they cannot be used, or this task cannot evaluate new samples.
+        """
+        raise ValueError(f"a model of the task {self.name} cannot be evaluated on new data, so {path} was not read")
 
     @abstractmethod
     def resolve_paths(self) -> Self:

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from charax.train._checkpoints import Checkpoints, Position, truncate_lines
-from charax.train._config import LoopConfig, OptimizerConfig, Splits
+from charax.train._config import BATCH_SIZE, EPOCHS, LEARNING_RATE, LoopConfig, OptimizerConfig, Splits
 from charax.train._devices import Devices
 from charax.train._evaluation import make_evaluation
 from charax.train._failure import catch_failed_solve
@@ -104,17 +104,18 @@ class _Training:
         self.samples = count_samples(splits.train)
         self.devices = Devices()
         # Less data than one mini-batch is one mini-batch; what does not fill one waits for another epoch's order.
-        self.batch_size = min(loop.batch_size, self.samples // self.devices.count * self.devices.count)
+        self.epochs = loop.epochs or EPOCHS
+        self.batch_size = min(loop.batch_size or BATCH_SIZE, self.samples // self.devices.count * self.devices.count)
         self.devices.check(max(self.batch_size, 1))
         self.steps_per_epoch = self.samples // self.batch_size
-        transform = make_optimizer(optimizer, epochs=loop.epochs, steps_per_epoch=self.steps_per_epoch)
+        transform = make_optimizer(optimizer, epochs=self.epochs, steps_per_epoch=self.steps_per_epoch)
         batch = jax.tree.map(lambda leaf: leaf[: self.batch_size], splits.train)
         state, unflatten = initial_state(task, batch, transform, seed=loop.seed, ema=optimizer.ema)
         self.state: TrainState = self.devices.replicate(state)
         self.best = self.state.evaluated.copy()  # the buffers of the state are donated to the next step
         self.unflatten = unflatten
         self.position = Position()
-        self.learning_rate = optimizer.learning_rate
+        self.learning_rate = optimizer.learning_rate or LEARNING_RATE
         # A backward solve can fail only as an exception, and the state must outlive that.
         self.may_raise = task.solver.adjoint == "backsolve"
         has_images = any(np.ndim(leaf) > 3 for leaf in jax.tree.leaves(batch))
@@ -132,9 +133,9 @@ class _Training:
         if self.folder is not None:
             self._restore()
         began = time.monotonic() - self.position.seconds
-        self.progress.start(self.loop.epochs, self.steps_per_epoch, self.batch_size)
+        self.progress.start(self.epochs, self.steps_per_epoch, self.batch_size)
         try:
-            while self.position.epoch < self.loop.epochs and not self._is_patience_exhausted():
+            while self.position.epoch < self.epochs and not self._is_patience_exhausted():
                 self._run_epoch(request, began)
         finally:
             self.progress.stop()

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import sys
 from collections.abc import MutableMapping
 from pathlib import Path
 
@@ -42,7 +43,10 @@ def keep_freed_memory() -> bool:
 
 
 def use_compilation_cache(environment: MutableMapping[str, str] | None = None) -> Path:
-    """Keep compiled programs from one process to the next. Call it before JAX is imported; the `charax` command does.
+    """Keep compiled programs from one process to the next, in a folder of the user's cache. The `charax` command does.
+
+    Call it at the start of a program or a notebook: the first fit of an estimator then mostly takes the time of a
+    later one, from the second process on.
 
     Args:
         environment: The environment variables to set; those of this process if left out. What JAX's own variables
@@ -62,7 +66,20 @@ def use_compilation_cache(environment: MutableMapping[str, str] | None = None) -
     default = Path(variables.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "charax" / "jax"
     variables.setdefault("JAX_COMPILATION_CACHE_DIR", str(default))
     variables.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
-    return Path(variables["JAX_COMPILATION_CACHE_DIR"])
+    folder = Path(variables["JAX_COMPILATION_CACHE_DIR"])
+    if environment is None and "jax" in sys.modules:  # JAX has read its variables already
+        _tell_jax(folder, float(variables["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"]))
+    return folder
+
+
+def _tell_jax(folder: Path, least_seconds: float) -> None:
+    import jax
+    from jax.experimental.compilation_cache import compilation_cache
+
+    if jax.config.jax_compilation_cache_dir is None:  # pyright: ignore[reportAttributeAccessIssue]
+        jax.config.update("jax_compilation_cache_dir", str(folder))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", least_seconds)
+        compilation_cache.reset_cache()  # a program that was compiled before has switched it off
 
 
 def small_products() -> dict[str, bool | str]:

@@ -163,13 +163,31 @@ def make_progress() -> AbstractProgress:
     return Live(console) if console.is_terminal else Lines(console)
 
 
+def format_metric(value: float) -> str:
+    """Write a number with the digits that tell it from the next: four decimals, or three digits if it is small.
+
+    Args:
+        value: The number.
+
+    Returns:
+        Its text.
+
+    ```python
+    from charax.train import format_metric
+
+    assert [format_metric(value) for value in (0.98765, 0.0000123)] == ["0.9877", "1.23e-05"]
+    ```
+    """
+    return f"{value:.4f}" if value == 0 or abs(value) >= 0.01 else f"{value:.3g}"
+
+
 def _describe(row: dict[str, Any]) -> str:
     """The metrics to watch, with their validation values."""
     shown = []
     for name in ("loss", "accuracy", "nfe"):
         if (value := row.get(name)) is None:
             continue
-        spell = (lambda number: f"{number:.1f}") if name == "nfe" else (lambda number: f"{number:.4f}")
+        spell = (lambda number: f"{number:.1f}") if name == "nfe" else format_metric
         validation = row.get(f"validation_{name}")
         note = "" if validation is None or name == "nfe" else f" (validation {spell(validation)})"
         shown.append(f"{name} {spell(value)}{note}")

@@ -9,14 +9,14 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import numpy as np
 
 from charax.nn import count_parameters
-from charax.train._checkpoints import write_atomically
-from charax.train._config import AbstractConfig, Splits, TaskData
+from charax.train._checkpoints import truncate_lines, write_atomically
+from charax.train._config import BATCH_SIZE, AbstractConfig, Splits, TaskData
 from charax.train._devices import Devices
 from charax.train._evaluation import make_evaluation
 from charax.train._export import (
@@ -33,7 +33,7 @@ from charax.train._json import check_row, describe_differences, read_json, read_
 from charax.train._loop import fit
 from charax.train._parameters import flatten_model
 from charax.train._progress import AbstractProgress, Silent
-from charax.train._task import AbstractTask, GeneratedSamples, Predictions
+from charax.train._task import AbstractTask, Batch, GeneratedSamples, Predictions
 
 METRICS = "metrics.jsonl"
 _LAST_LINE = 1 << 16
@@ -77,9 +77,9 @@ class Run:
 
     @property
     def splits(self) -> Splits:
-        """The data of the run, which are loaded on first use."""
+        """The data of the run, which are loaded on first use, and must be those that it was trained on."""
         if self.loaded is None:
-            self.loaded = self.config.load_data()
+            self.loaded = load_same_data(self.folder, self.config)
         return self.loaded.splits
 
     @property
@@ -91,6 +91,12 @@ class Run:
     def best_epoch(self) -> dict[str, Any]:
         """The row of the epoch whose weights were selected."""
         return find_best_epoch(self.history)
+
+    @property
+    def advice(self) -> str:
+        """How to go on, if validation still improved in the last tenth of the epochs; else empty."""
+        task = self.trained.task
+        return _advice(self.folder, self.config, self.epochs, task.monitor, higher_is_better=task.higher_is_better)
 
     def summary(self) -> dict[str, Any]:
         """Summarize the run.
@@ -123,13 +129,37 @@ class Run:
         Raises:
             ValueError: If there is no such split.
         """
+        return self._metrics(self._split(split))
+
+    def evaluate_in_full(self, split: str = "test", *, data: Path | str | None = None) -> dict[str, Any]:
+        """Evaluate the model in full: the metrics, and what else its task can say, such as a confusion matrix.
+
+        Args:
+            split: train, validation or test.
+            data: New samples with the right answers, instead of a split.
+
+        Returns:
+            Numbers, and tables as lists of flat dictionaries.
+
+        Raises:
+            ValueError: If there is no such split, its data have changed, or the new samples cannot be used.
+        """
+        task, model = self.trained
+        spec: Any = getattr(task, "spec", None)
+        samples = self._split(split) if data is None else self.config.load_labelled(Path(data), spec)
+        return self._metrics(samples) | task.evaluation_details(model, samples)
+
+    def _split(self, split: str) -> Batch:
         if split not in Splits._fields:
             raise ValueError(f"unknown split {split!r}; choose from {', '.join(Splits._fields)}")
+        return getattr(self.splits, split)
+
+    def _metrics(self, samples: Batch) -> dict[str, float]:
         devices = Devices()
         params, unflatten = flatten_model(self.trained.model)
-        size = -(-self.config.loop.batch_size // devices.count) * devices.count
+        size = -(-(self.config.loop.batch_size or BATCH_SIZE) // devices.count) * devices.count
         evaluation = make_evaluation(self.trained.task, unflatten, size, devices)
-        return evaluation(devices.replicate(params), getattr(self.splits, split))
+        return evaluation(devices.replicate(params), samples)
 
     def plot(self) -> list[Path]:
         """Plot the learning curves and the trained model into the folder `plots` of the run.
@@ -180,6 +210,8 @@ def train(config: AbstractConfig, folder: Path | str, *, progress: AbstractProgr
         raise ValueError(f"{folder} exists and is not empty: give another name, or resume it: charax resume {folder}")
     config = config.resolve_paths()
     data = config.load_data()  # before anything is written: this is where bad settings and data show
+    config, notes = config.complete(data)
+    data = data._replace(notes=(*data.notes, *notes))
     design_model(config, data.spec)
     with new_folder(folder), lock_folder(folder):
         if (folder / CONFIG).exists():
@@ -189,33 +221,72 @@ def train(config: AbstractConfig, folder: Path | str, *, progress: AbstractProgr
         return _finish(folder, config, data, progress)
 
 
-def resume(folder: Path | str, *, progress: AbstractProgress | None = None) -> Run:
-    """Resume an interrupted run from its newest intact checkpoint. A finished run is loaded.
+def resume(folder: Path | str, *, epochs: int | None = None, progress: AbstractProgress | None = None) -> Run:
+    """Resume an interrupted run from its newest intact checkpoint. A finished run is loaded, or trained longer.
 
     Args:
         folder: The folder of the run.
+        epochs: A new maximum number of epochs; that of the config if left out. A schedule of the learning rate that
+            depends on the number of epochs is stretched to it.
         progress: Where to report; nowhere if left out.
 
     Returns:
         The finished run.
 
     Raises:
-        ValueError: If the folder is not a run, is in use, or its data have changed since it was started.
+        ValueError: If the folder is not a run, is in use, its data have changed since it was started, or more epochs
+            would change nothing.
         SaveError: If the folder cannot be written to. It keeps its last checkpoint.
     """
     folder = Path(folder)
     config = load_config(folder)
-    if is_finished(folder):
+    if is_finished(folder) and epochs is None:
         return load_run(folder)
     with lock_folder(folder):
-        data = config.load_data()
-        stored = read_json(folder / CONFIG, missing="").get("data_digest")
-        if stored is not None and stored != _digest(data.splits):
-            raise ValueError(
-                f"the data of {folder} have changed since the run started: restore them, or train a new run"
-            )
+        if epochs is not None:
+            _check_longer(folder, config, epochs)
+            config = replace(config, loop=replace(config.loop, epochs=epochs))  # pyright: ignore[reportArgumentType]
+        data = load_same_data(folder, config)
         design_model(config, data.spec)
+        if epochs is not None:
+            # In this order: a process that is killed in between leaves a run that can be resumed.
+            with explain_failed_write(folder):
+                truncate_lines(folder / METRICS, len(read_history(folder)) - 1)
+                save_config(folder, config, data_digest=_digest(data.splits), versions=installed_versions())
         return _finish(folder, config, data, progress)
+
+
+def load_same_data(folder: Path, config: AbstractConfig) -> TaskData:
+    """Load the data of a run, which must be those that it was started with.
+
+    Args:
+        folder: The folder of the run.
+        config: Its config.
+
+    Returns:
+        The data.
+
+    Raises:
+        ValueError: If they have changed.
+    """
+    data = config.load_data()
+    stored = read_json(folder / CONFIG, missing="").get("data_digest")
+    if stored is not None and stored != _digest(data.splits):
+        raise ValueError(f"the data of {folder} have changed since the run started: restore them, or train a new run")
+    return data
+
+
+def _check_longer(folder: Path, config: AbstractConfig, epochs: int) -> None:
+    if not is_finished(folder):
+        raise ValueError(f"{folder} is not finished: resume it first, without --epochs")
+    made = len(read_history(folder)) - 1
+    if epochs <= made:
+        raise ValueError(f"{folder} has {made} epochs: --epochs must be more than that, got {epochs}")
+    if made < (config.loop.epochs or made):
+        raise ValueError(
+            f"{folder} stopped after {made} epochs because validation had not improved for {config.loop.patience}, so "
+            "more epochs change nothing: train a new run with a larger --patience"
+        )
 
 
 def train_or_load(config: AbstractConfig, folder: Path | str, *, progress: AbstractProgress | None = None) -> Run:
@@ -235,7 +306,10 @@ def train_or_load(config: AbstractConfig, folder: Path | str, *, progress: Abstr
     folder = Path(folder)
     if not (folder / CONFIG).exists():
         return train(config, folder, progress=progress)
-    differences = describe_differences(load_config(folder), config.resolve_paths())
+    stored, config = load_config(folder), config.resolve_paths()
+    differences = describe_differences(stored, config)
+    if differences:  # also if the stored values were chosen from the data
+        differences = describe_differences(stored, config.complete(config.load_data())[0])
     if differences:
         raise ValueError(
             f"{folder} has a run with other settings: {', '.join(differences)}. "
@@ -341,24 +415,31 @@ def is_finished(folder: Path) -> bool:
     return bool(lines) and b'"best_epoch"' in lines[-1] and lines[-1].endswith(b"}")
 
 
-def evaluate(folder: Path | str, split: str = "test") -> dict[str, float]:
-    """Evaluate a trained model on a split of its data.
+def evaluate(folder: Path | str, split: str = "test", *, data: Path | str | None = None) -> dict[str, Any]:
+    """Evaluate a trained model on a split of its data, or on new samples with the right answers.
 
     Args:
         folder: The folder of the run.
         split: train, validation or test.
+        data: A file or folder of new samples, instead of a split.
 
     Returns:
-        The metrics by name.
+        The metrics by name, and what else the task can say: 95% confidence intervals, and for classes their precision
+        and recall and the confusion matrix.
 
     Raises:
-        ValueError: If there is no such split, or the run cannot be read.
+        ValueError: If there is no such split, its data have changed since training, or something cannot be read.
     """
-    return load_run(folder).evaluate(split)
+    return load_run(folder).evaluate_in_full(split, data=data)
 
 
 def predict(
-    folder: Path | str, inputs: Path | str, *, strict: bool = False, class_name: str | None = None
+    folder: Path | str,
+    inputs: Path | str,
+    *,
+    strict: bool = False,
+    class_name: str | None = None,
+    keep: Sequence[str] | Literal["all"] = (),
 ) -> Predictions:
     """Predict for new inputs with the model of a run.
 
@@ -367,6 +448,7 @@ def predict(
         inputs: A file or folder of inputs.
         strict: Raise if one of the rows has no answer, instead of marking it.
         class_name: The class to condition on, if the model is conditional.
+        keep: Columns of the inputs that are put before the predictions, or "all" of them.
 
     Returns:
         A table with one row per input.
@@ -377,7 +459,11 @@ def predict(
     """
     task, model = load_model(folder)
     _check_class(task, class_name)
-    return task.predict(model, Path(inputs), strict=strict, class_name=class_name)
+    from charax.data import read_texts
+
+    kept = read_texts(inputs, None if keep == "all" else keep) if keep else None  # before the model is run
+    predictions = task.predict(model, Path(inputs), strict=strict, class_name=class_name)
+    return predictions if kept is None else predictions.keep(kept.names, kept.rows)
 
 
 def sample(
@@ -446,6 +532,23 @@ def _finish(folder: Path, config: AbstractConfig, data: TaskData, progress: Abst
         # The row of the test split marks the run as finished, so it is written last.
         write_atomically(folder / METRICS, "".join(json.dumps(row) + "\n" for row in fitted.history))
     return Run(folder, config, TrainedModel(task, fitted.model), fitted.history, data)
+
+
+def _advice(
+    folder: Path, config: AbstractConfig, rows: list[dict[str, Any]], monitor: str, *, higher_is_better: bool
+) -> str:
+    """How to go on, if validation still improved in the last tenth of the epochs."""
+    scores = [row[f"validation_{monitor}"] for row in rows]
+    known = [score for score in scores if score is not None]
+    if not known or len(rows) < (config.loop.epochs or 0):
+        return ""
+    improved = 1 + scores.index(max(known) if higher_is_better else min(known))
+    if improved <= len(rows) - max(1, len(rows) // 10):
+        return ""
+    return (
+        f"the validation {monitor.replace('_', ' ')} was still improving, in epoch {improved} of {len(rows)}: train "
+        f"longer with --epochs, or go on with: charax resume {folder} --epochs {2 * len(rows)}"
+    )
 
 
 def read_history(folder: Path) -> list[dict[str, Any]]:

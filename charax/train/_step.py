@@ -10,7 +10,7 @@ import optax
 from jax import lax
 from jaxtyping import Array, Float, Int, PyTree, UInt32
 
-from charax.train._config import OptimizerConfig
+from charax.train._config import STANDARD_OPTIMIZER, OptimizerConfig, fill
 from charax.train._parameters import Unflatten, flatten_model
 from charax.train._task import Batch, Objective
 
@@ -75,6 +75,9 @@ Epoch = Callable[[TrainState, Batch, Int[Array, "steps batch"]], tuple[TrainStat
 
 def make_optimizer(config: OptimizerConfig, *, epochs: int, steps_per_epoch: int) -> optax.GradientTransformation:
     """AdamW after clipping by the global norm, with the chosen schedule."""
+    config = fill(config, STANDARD_OPTIMIZER)
+    assert config.learning_rate is not None
+    assert config.weight_decay is not None
     rate, steps = config.learning_rate, epochs * steps_per_epoch
     match config.schedule:
         case "paper":

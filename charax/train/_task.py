@@ -35,6 +35,38 @@ class Predictions(NamedTuple):
     """How many of the first columns fit on a terminal."""
     failed: int = 0
     """Rows without an answer; their column `status` says why."""
+    inputs: int = 1
+    """How many of the first columns describe the input."""
+    meanings: tuple[str, ...] = ()
+    """What the columns are, one line for each kind of column."""
+
+    def keep(self, names: Sequence[str], cells: Sequence[Sequence[str]]) -> "Predictions":
+        """Put columns of the user before the predictions.
+
+        A column of the predictions that has the name of one of them is called `predicted NAME`.
+
+        Args:
+            names: The names of the columns.
+            cells: One row of texts per input.
+
+        Returns:
+            The table with these columns.
+
+        Raises:
+            ValueError: If there is another number of rows.
+        """
+        if len(cells) != len(self.rows):
+            raise ValueError(
+                f"columns can be kept only where every row has one prediction: there are {len(cells)} rows and "
+                f"{len(self.rows)} predictions"
+            )
+        inputs = self.columns[: self.inputs]
+        kept = [i for i, name in enumerate(names) if name not in inputs]
+        chosen = [names[i] for i in kept]
+        columns = [*inputs, *(f"predicted {name}" if name in chosen else name for name in self.columns[self.inputs :])]
+        rows = [[*(cell[i] for i in kept), *row] for cell, row in zip(cells, self.rows, strict=True)]
+        meanings = (*self.meanings, *((f"{', '.join(chosen)}: as in the inputs",) if chosen else ()))
+        return self._replace(columns=[*chosen, *columns], rows=rows, shown=self.shown + len(chosen), meanings=meanings)
 
     def write(self, path: Path) -> None:
         """Write a CSV file with a header. An existing file is replaced only when the new one is complete.
@@ -187,6 +219,18 @@ class AbstractTask(eqx.Module):
         """
         raise ValueError(f"a model of this task has no predictions, so {inputs} was not read")
 
+    def evaluation_details(self, model: eqx.Module, split: Batch) -> dict[str, Any]:
+        """Describe how good a model is on some samples, beyond the means of its metrics.
+
+        Args:
+            model: The trained model.
+            split: The samples.
+
+        Returns:
+            Numbers, and tables as lists of flat dictionaries, by the names that `--json` prints.
+        """
+        return {}
+
     def sample(
         self, model: eqx.Module, n: int, *, seed: int = 0, temperature: float = 1.0, class_name: str | None = None
     ) -> GeneratedSamples:
@@ -283,7 +327,8 @@ def mark_failures(
         [*row[:inputs], *[""] * (len(row) - inputs), reason] if bad else [*row, "ok"]
         for row, bad in zip(table.rows, failed, strict=True)
     ]
-    return Predictions([*table.columns, "status"], rows, table.shown, count)
+    meanings = (*table.meanings, "status: ok, or why the row has no answer")
+    return table._replace(columns=[*table.columns, "status"], rows=rows, failed=count, meanings=meanings)
 
 
 def count_samples(split: Batch) -> int:

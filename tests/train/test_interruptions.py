@@ -4,16 +4,20 @@ import os
 import shutil
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from charax import train
 from charax.cli import main
-from charax.train import Silent, resume
+from charax.train import LoopConfig, Silent, load_config, load_run, resume, save_config
 from charax.train._checkpoints import Checkpoints, truncate_lines, write_json
 from charax.train._evaluation import make_evaluation
+from charax.train._run import _advice
 from tests.train.line_task import LineTask
 
 TEST_POINTS = 11
@@ -192,3 +196,33 @@ def test_a_run_whose_data_have_changed_is_not_resumed(refuse, command, tmp_path)
     shutil.rmtree(tmp_path / "run" / "checkpoints")
     np.savez(tmp_path / "points.npz", x=x + 1, y=x.sum(axis=1))
     assert "have changed since the run started" in refuse("resume", tmp_path / "run")
+
+
+def test_a_finished_run_is_trained_longer_as_if_it_had_been_from_the_start(line_task, trained, tmp_path):
+    folder = shutil.copytree(trained, tmp_path / "run")
+    made = len(load_run(folder).epochs)
+    before = load_run(folder).epochs
+    longer = resume(folder, epochs=made + 1)
+    assert longer.config.loop.epochs == load_config(folder).loop.epochs == made + 1
+    assert [{**row, "seconds": 0} for row in longer.epochs[:made]] == [{**row, "seconds": 0} for row in before]
+    assert len(longer.epochs) == made + 1
+    assert load_run(folder).summary() == longer.summary()
+    with pytest.raises(ValueError, match=f"has {made + 1} epochs: --epochs must be more than that"):
+        resume(folder, epochs=made + 1)
+
+
+def test_a_run_that_stopped_early_is_not_trained_longer(line_task, trained, tmp_path):
+    folder = shutil.copytree(trained, tmp_path / "run")
+    config: Any = load_config(folder)
+    save_config(folder, replace(config, loop=replace(config.loop, epochs=99, patience=2)))
+    with pytest.raises(ValueError, match="validation had not improved for 2, so more epochs change nothing"):
+        resume(folder, epochs=100)
+
+
+@pytest.mark.parametrize(("losses", "says"), [((3, 2, 1), True), ((1, 2, 3), False), ((2, 1, 1), False)])
+def test_a_run_that_ended_while_validation_improved_says_how_to_go_on(losses, says):
+    rows = [{"validation_loss": loss} for loss in losses]
+    config: Any = SimpleNamespace(loop=LoopConfig(epochs=3))
+    said = _advice(Path("runs/mine"), config, rows, "loss", higher_is_better=False)
+    assert bool(said) == says
+    assert not says or "in epoch 3 of 3: train longer with --epochs, or go on with: charax resume runs/mine" in said

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import jaxlib.version
 import pytest
+from jax.experimental.compilation_cache import compilation_cache
 
 from charax.train import small_products, use_compilation_cache
 from charax.train._process import keep_freed_memory
@@ -20,6 +21,22 @@ def test_compiled_programs_are_kept_where_the_user_wants_them(tmp_path):
     variables = {"JAX_COMPILATION_CACHE_DIR": str(tmp_path / "mine")}
     assert use_compilation_cache(variables) == tmp_path / "mine"
     assert variables["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] == "0.2"
+
+
+def test_compiled_programs_are_kept_even_if_jax_is_there_and_has_compiled(tmp_path, monkeypatch):
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "kept"))
+    monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+    before = jax.config.jax_compilation_cache_dir, jax.config.jax_persistent_cache_min_compile_time_secs
+    jax.config.update("jax_compilation_cache_dir", None)
+    try:
+        jax.jit(lambda x: x * 2.5)(jnp.ones(3))
+        use_compilation_cache()
+        jax.jit(lambda x: jnp.sin(x) * 3.25)(jnp.ones(3))
+        assert any((tmp_path / "kept").iterdir())
+    finally:
+        jax.config.update("jax_compilation_cache_dir", before[0])
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", before[1])
+        compilation_cache.reset_cache()
 
 
 @pytest.mark.skipif(not jaxlib.version.__version__.startswith("0.10."), reason="others do not choose YNNPACK")

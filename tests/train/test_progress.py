@@ -21,9 +21,11 @@ def test_a_line_has_the_metrics_to_watch_with_their_validation_values():
     progress.start(3, 5, 8)
     progress.epoch(ROW)
     progress.epoch({**ROW, "epoch": 3, "skipped": 7, "loss": None})
+    progress.epoch({**ROW, "epoch": 3, "loss": 0.0000123})
     assert where.file.getvalue().splitlines() == [
         "epoch 2/3  loss 0.5000 (validation 0.2500)  nfe 4.0  1.2 s",
         "epoch 3/3  nfe 4.0  7 steps skipped  1.2 s",
+        "epoch 3/3  loss 1.23e-05 (validation 0.2500)  nfe 4.0  1.2 s",
     ]
 
 

@@ -60,7 +60,9 @@ def test_data_are_loaded_once_to_evaluate_and_never_to_predict(trained, ask, loa
 def test_a_run_gives_the_config_it_was_trained_with(line_task, tmp_path):
     config = dataclasses.replace(CONFIG, slopes=(1.0, 2.0, 3.0), optimizer=OptimizerConfig(ema=0.9))
     train(config, tmp_path / "run")
-    assert load_config(tmp_path / "run") == load_run(tmp_path / "run").config == config
+    complete, _ = config.complete(config.load_data())
+    assert (complete.slopes, complete.optimizer.ema, complete.optimizer.schedule) == ((1.0, 2.0, 3.0), 0.9, "cosine")
+    assert load_config(tmp_path / "run") == load_run(tmp_path / "run").config == complete
 
 
 def test_the_config_of_a_run_reaches_its_training(line_task, tmp_path):
@@ -216,4 +218,6 @@ def test_progress_goes_to_standard_error(line_task, tmp_path, capsys):
     assert main(["train", "line", *flags]) == 0
     out, err = capsys.readouterr()
     assert len(out.splitlines()) == 1
-    assert [line.split()[1] for line in err.splitlines()] == ["1/2", "2/2"]
+    *epochs, last = err.splitlines()
+    assert [line.split()[1] for line in epochs] == ["1/2", "2/2"]
+    assert "the validation loss was still improving, in epoch 2 of 2" in last

@@ -9,6 +9,7 @@ from jaxtyping import UInt8
 from charax.data._errors import DataError
 from charax.data._limits import check_passed, check_regular
 from charax.data._raw import RawDataset, RawSplit
+from charax.data.files._fitting import find_size, fit_images
 from charax.data.files._kind import FileKind, InputSpec, NamedInputs, TableOptions, has_suffix
 
 # Pillow tries every format that it knows, and passes some of them to other programs: these it reads itself.
@@ -18,7 +19,7 @@ _IGNORED = ("Thumbs.db", "desktop.ini")
 
 
 def _read_labelled(folder: Path, options: TableOptions) -> RawDataset:
-    """Images of one size, in one subfolder per class."""
+    """Images in one subfolder per class."""
     entries = _visible(folder)
     loose = [entry for entry in entries if entry.suffix.lower() in _SUFFIXES and entry.is_file()]
     if loose:
@@ -33,12 +34,12 @@ def _read_labelled(folder: Path, options: TableOptions) -> RawDataset:
             raise DataError(f"{subfolder} is empty: add images of this class, or remove the folder")
         files += members
         targets += [label] * len(members)
-    samples = RawSplit(_read_images(files), np.asarray(targets, np.int32))
+    samples = RawSplit(_read_images(folder, files, size=options.size), np.asarray(targets, np.int32))
     return RawDataset(folder, samples, tuple(subfolder.name for subfolder in classes), max_value=255.0)
 
 
 def _read_unlabelled(folder: Path, options: TableOptions) -> UInt8[np.ndarray, "n height width channels"]:
-    return _read_images(_find_images(folder))
+    return _read_images(folder, _find_images(folder), size=options.size)
 
 
 def _read_folder_inputs(folder: Path, spec: InputSpec) -> NamedInputs:
@@ -57,7 +58,7 @@ def _read_inputs(path: Path, files: Sequence[Path], names: list[str], spec: Inpu
         )
     if spec.max_value is None:
         raise DataError(f"{path}: the model was trained on arrays whose brightness has no known scale: give an .npz")
-    images = _read_images(files, spec.shape)
+    images = _read_images(path, files, shape=spec.shape)
     return NamedInputs(images if spec.max_value == 255 else images * (spec.max_value / 255), names)
 
 
@@ -70,21 +71,17 @@ def _find_images(folder: Path) -> list[Path]:
 
 
 def _read_images(
-    files: Sequence[Path], shape: tuple[int, ...] | None = None
+    path: Path, files: Sequence[Path], *, shape: tuple[int, ...] | None = None, size: int | None = None
 ) -> UInt8[np.ndarray, "n height width channels"]:
-    """Read images of `shape`, or of the size of the first: gray if all of them are, else RGB."""
+    """Read images and make them alike, of `shape` if it is given: else gray if all of them are, else RGB."""
     check_pixels(files)
-    images = [_read_image(file) for file in files]
-    channels = max(image.shape[2] for image in images) if shape is None else shape[2]
-    height, width = images[0].shape[:2] if shape is None else shape[:2]
-    for file, image in zip(files, images, strict=True):
-        if image.shape[:2] != (height, width):
-            reference = f"{files[0]} has" if shape is None else "the model reads"
-            raise DataError(
-                f"{file} has {image.shape[0]} x {image.shape[1]} pixels (height x width) where {reference} "
-                f"{height} x {width}: resize it"
-            )
-    return np.stack([_with_channels(image, channels) for image in images])
+    read = [_read_image(file) for file in files]
+    images = [image for image, _ in read]
+    if shape is None:
+        shape = (*find_size(images, size), max(image.shape[2] for image in images))
+    height, width, channels = shape
+    transparent = sum(is_transparent for _, is_transparent in read)
+    return fit_images(images, (height, width, channels), source=path, transparent=transparent)
 
 
 def check_pixels(files: Sequence[Path]) -> None:
@@ -104,17 +101,8 @@ def check_pixels(files: Sequence[Path]) -> None:
         check_passed("pixels", pixels, f"the images up to {file}", "have")
 
 
-def _with_channels(image: np.ndarray, channels: int) -> np.ndarray:
-    if image.shape[2] == channels:
-        return image
-    if channels == 3:
-        return np.repeat(image, 3, axis=2)
-    # The weights of ITU-R 601, as Pillow has them.
-    return np.round(image @ np.array([[0.299], [0.587], [0.114]])).astype(np.uint8)
-
-
-def _read_image(path: Path) -> UInt8[np.ndarray, "height width channels"]:
-    """Read bytes with one channel, or three."""
+def _read_image(path: Path) -> tuple[UInt8[np.ndarray, "height width channels"], bool]:
+    """Read bytes with one channel, or three, and whether some pixels are transparent. These are put on white."""
     from PIL import Image  # slow to import
 
     try:
@@ -122,15 +110,17 @@ def _read_image(path: Path) -> UInt8[np.ndarray, "height width channels"]:
             image.load()
             if image.mode.startswith(("I", "F")):
                 raise DataError(f"{path} has more than 8 bits per pixel (mode {image.mode}): save it with 8 bits")
-            if image.has_transparency_data and np.asarray(image.convert("RGBA"))[..., 3].min() < 255:
-                raise DataError(f"{path} has transparent pixels: save it with an opaque background")
-            gray = image.mode in ("1", "L", "LA", "La")
-            pixels = np.asarray(image.convert("L" if gray else "RGB"))
+            gray, whole, transparent = image.mode in ("1", "L", "LA", "La"), image, False
+            if image.has_transparency_data:
+                layer = image.convert("RGBA")
+                transparent = bool(np.asarray(layer)[..., 3].min() < 255)
+                whole = Image.alpha_composite(Image.new("RGBA", layer.size, "white"), layer)
+            pixels = np.asarray(whole.convert("L" if gray else "RGB"))
     except DataError:
         raise
     except Exception as error:  # a damaged file makes its reader fail in any way it can
         raise DataError(f"{path} cannot be read as an image: {error}") from None
-    return pixels[..., None] if gray else pixels
+    return pixels[..., None] if gray else pixels, transparent
 
 
 def _visible(folder: Path) -> list[Path]:

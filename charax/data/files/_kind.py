@@ -15,12 +15,14 @@ from charax.data.files._table import Table, TableRequest
 
 
 class TableOptions(NamedTuple):
-    """What can be said about a file of samples; it has no meaning for other files than tables."""
+    """What can be said about a file of samples; it has no meaning for other files than tables, or folders of images."""
 
     target: str | None = None
     """The column of the classes."""
     separator: Separator | None = None
     """The separator of a text file; found out if left out."""
+    size: int | None = None
+    """The height and width to which the images of a folder are resized."""
 
 
 class InputSpec(NamedTuple):

@@ -1,6 +1,7 @@
 """The config of `charax train classify`."""
 
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from charax import data, models, train
@@ -21,9 +22,6 @@ from charax.train import (
 
 if TYPE_CHECKING:
     from charax.tasks.classification._task import ClassificationSpec, ClassificationTask
-
-_STEPS_PER_EPOCH = 10
-"""The rows of a small table are repeated within an epoch: 20 epochs of a single step each would be no training."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +45,9 @@ class ClassificationConfig(AbstractConfig):
     """Column of a table that holds the classes."""
     separator: Separator | None = None
     """Separator of the columns of a text file. By default found out."""
+    size: int | None = None
+    """Resize the images of a folder to this height and width: the shorter side, then the centre is cut out. By default
+    only images of different sizes are resized, to the shortest side of any."""
     shrink: int = 1
     """Average squares of this many pixels per side first."""
     max_samples: int | None = None
@@ -56,6 +57,8 @@ class ClassificationConfig(AbstractConfig):
     preset: Preset = "small"
     """Sizes and solver. small: a minute of training. cpu: minutes, for images of about 28x28. paper: the paper's layers
     and solver. dense: no convolutions. ode: the paper's layers, narrower, on the raw image, with adaptive steps."""
+    members: int | None = None
+    """Number of models whose probabilities are averaged, for tables. None: chosen from the data."""
     width: int | None = None
     """Width of the networks, instead of the preset's."""
     augment_dim: int | None = None
@@ -72,7 +75,7 @@ class ClassificationConfig(AbstractConfig):
     """How long to train."""
 
     def __post_init__(self):
-        check_range(self, least={"shrink": 1, "max_samples": 10})
+        check_range(self, least={"size": 1, "shrink": 1, "max_samples": 10, "members": 1})
         check_sizes(self, width="width", augment_dim="width", characteristic_dim="k")
 
     @staticmethod
@@ -85,26 +88,24 @@ class ClassificationConfig(AbstractConfig):
             seed=self.loop.seed,
             target=self.target,
             separator=self.separator,
+            size=self.size,
             shrink=self.shrink,
             max_samples=self.max_samples,
         )
         spec = classification.ClassificationSpec.from_dataset(loaded)
-        samples, notes, split = len(loaded.train.targets), loaded.notes, loaded.train
-        batch_size = min(self.loop.batch_size, samples)
-        if len(spec.input_shape) == 1 and samples // batch_size < _STEPS_PER_EPOCH:
-            rows = train.repeat_rows(samples, _STEPS_PER_EPOCH * batch_size)
-            split = data.Split(split.inputs[rows], split.targets[rows])
-            notes = (
-                *notes,
-                f"{samples} training samples: an epoch repeats them {len(rows) // samples} times, for "
-                f"{len(rows) // batch_size} steps of {batch_size}",
-            )
-        return TaskData(Splits(split, loaded.validation, loaded.test), spec, notes)
+        return TaskData(Splits(loaded.train, loaded.validation, loaded.test), spec, loaded.notes)
+
+    def complete(self, data: TaskData) -> tuple[Self, tuple[str, ...]]:
+        if not data.spec.is_table:
+            return super().complete(data)
+        return train.complete_for_table(self, data.spec.train_samples)
 
     def build_task(self, spec: "ClassificationSpec") -> "ClassificationTask":
-        design = self.design(spec.input_shape)
+        design, members = self.design(spec.input_shape), self.members or 1
+        if members > 1 and not spec.is_table:
+            raise ValueError(f"--members {members} is for tables: leave it out for images")
         solver = self.solver.build(design.solver)
-        return self.task_type()(architecture=design.architecture, solver=solver, spec=spec)
+        return self.task_type()(architecture=design.architecture, solver=solver, spec=spec, members=members)
 
     def design(self, input_shape: tuple[int, ...]) -> "models.Design":
         """Choose the architecture and the preset's solver for inputs of one shape.
@@ -125,6 +126,13 @@ class ClassificationConfig(AbstractConfig):
             characteristic_dim=self.characteristic_dim,
             jacobian=self.jacobian,
         )
+
+    def load_labelled(self, path: Path, spec: "ClassificationSpec") -> "data.Split":
+        raw, names = data.read_inputs(
+            path, shape=spec.input_shape, encoder=spec.encoder, max_value=spec.standardizer.max_value
+        )
+        targets = data.read_labels(path, names, classes=spec.classes, target=self.target)
+        return data.Split(spec.standardizer.apply(raw), targets)
 
     def resolve_paths(self) -> Self:
         return replace(self, data=absolute_path(self.data, data.DATASETS))

@@ -4,7 +4,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float, Int
 
-from charax.models import Classifier
+from charax.models import Classifier, ClassifierEnsemble, first_member
 from charax.plotting import Cell, Details, Section, follow, moving_curves, principal_directions
 from charax.tasks.classification._task import ClassificationTask
 from charax.train import Splits
@@ -16,12 +16,14 @@ _MOST_NUMBERS = 20
 """Number of classes up to which the cells of a confusion matrix have numbers in them."""
 
 
-def report_classifier(task: ClassificationTask, model: Classifier, splits: Splits) -> list[Section]:
-    """Everything that moves about a classifier."""
+def report_classifier(
+    task: ClassificationTask, model: Classifier | ClassifierEnsemble, splits: Splits
+) -> list[Section]:
+    """Everything that moves about a classifier; of several, the curves are those of the first."""
     test, classes = splits.test, task.spec.classes
     sections = [_confusion_section(task, model, splits)]
     chosen = np.concatenate([np.flatnonzero(test.targets == label)[:_PER_CLASS] for label in range(len(classes))])
-    s, u, x = follow(model, test.inputs[chosen], task.solver)
+    s, u, x = follow(first_member(model), test.inputs[chosen], task.solver)
     labels = np.asarray(test.targets[chosen])
     if x is not None:
         names = [f"x<sub>{i + 1}</sub>" for i in range(x.shape[2])]
@@ -54,7 +56,7 @@ def confusion_matrix(
     return counts
 
 
-def _confusion_section(task: ClassificationTask, model: Classifier, splits: Splits) -> Section:
+def _confusion_section(task: ClassificationTask, model: Classifier | ClassifierEnsemble, splits: Splits) -> Section:
     spec, test = task.spec, splits.test
     raw = spec.standardizer.inverse(test.inputs)
     probabilities = task.probabilities(model, raw)

@@ -9,6 +9,7 @@ from charax.data import Separator
 from charax.models import FlowMethod
 from charax.tasks import density
 from charax.train import (
+    BATCH_SIZE,
     AbstractConfig,
     LoopConfig,
     OptimizerConfig,
@@ -77,14 +78,14 @@ class DensityConfig(AbstractConfig):
     solver: SolverConfig = field(default_factory=SolverConfig)
     """How to integrate."""
     optimizer: OptimizerConfig = field(
-        default_factory=lambda: OptimizerConfig(learning_rate=5e-3, weight_decay=0.0, clip=10.0)
+        default_factory=lambda: OptimizerConfig(learning_rate=5e-3, weight_decay=0.0, schedule="cosine", clip=10.0)
     )
     """How to optimize."""
     loop: LoopConfig = field(default_factory=lambda: LoopConfig(epochs=10, batch_size=256))
     """How long to train."""
 
     def __post_init__(self):
-        if self.loop.batch_size < 2:
+        if (self.loop.batch_size or BATCH_SIZE) < 2:
             raise ValueError("batch_size must be at least 2: the gradient of one sample says little about a density")
         check_range(
             self,

@@ -87,6 +87,18 @@ class DensitySpec:
         return "nll" if self.levels is None else "bits_per_dim"
 
 
+_MEANINGS = {
+    "log density": (
+        "input: the row, file or index of the input",
+        "log density: natural logarithm of the density of the standardized columns; larger is more typical",
+    ),
+    "bits per dimension": (
+        "input: the file or index of the image",
+        "bits per dimension: negative log2-likelihood of the grey levels per pixel; smaller is more typical",
+    ),
+}
+
+
 class DensityTask(AbstractTask):
     """Learn the density of a data set.
 
@@ -172,7 +184,7 @@ class DensityTask(AbstractTask):
         values = np.stack([self.log_density(model, raw, each) for each in classes], axis=1)
         rows = [[name, *(f"{value:.6g}" for value in row)] for name, row in zip(names, values, strict=True)]
         return mark_failures(
-            Predictions(header, rows),
+            Predictions(header, rows, meanings=_MEANINGS[quantity]),
             np.asarray(~np.isfinite(values).all(axis=1)),
             inputs=1,
             names=[f"{inputs}, input {name}" for name in names],

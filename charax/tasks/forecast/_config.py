@@ -61,7 +61,9 @@ class ForecastConfig(AbstractConfig):
     """Observations of the paper's series."""
     solver: SolverConfig = field(default_factory=SolverConfig)
     """How to integrate."""
-    optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(learning_rate=3e-3, weight_decay=1e-2))
+    optimizer: OptimizerConfig = field(
+        default_factory=lambda: OptimizerConfig(learning_rate=3e-3, weight_decay=1e-2, schedule="cosine")
+    )
     """How to optimize."""
     loop: LoopConfig = field(default_factory=lambda: LoopConfig(epochs=30, batch_size=160))
     """How long to train."""
@@ -85,7 +87,7 @@ class ForecastConfig(AbstractConfig):
             points=self.points,
         )
         count = len(loaded.train.t)
-        rows = train.repeat_rows(count, _STEPS_PER_EPOCH * min(self.loop.batch_size, count))
+        rows = train.repeat_rows(count, _STEPS_PER_EPOCH * min(self.loop.batch_size or train.BATCH_SIZE, count))
         spec = forecast.ForecastSpec.from_data(loaded)
         return TaskData(Splits(loaded.train.take(rows), loaded.validation, loaded.test), spec)
 

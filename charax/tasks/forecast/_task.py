@@ -1,5 +1,6 @@
 """Forecasts: Gaussian likelihood with an estimated noise, relative errors, coverage of the prediction intervals."""
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from charax.data import Observations, SeriesColumns, SeriesData, read_forecast_times
+from charax.data import DataWarning, Observations, SeriesColumns, SeriesData, read_forecast_times
 from charax.models import Forecaster, ForecasterDesign, Scaling
 from charax.plotting import Section
 from charax.solve import Outcome, Solver
 from charax.train import AbstractTask, Predictions, Splits, mark_failures, solve_in_batches
+
+_FAR = 1.5
+"""Times the longest time in training, after which a forecast is far outside of it."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,8 @@ class ForecastSpec:
     """Mean norm of the values, in two digits, so that compiled programs are shared."""
     columns: SeriesColumns
     """Names of the columns."""
+    last_time: float = 0.0
+    """The longest time since the start of a series, in three digits."""
 
     @classmethod
     def from_data(cls, loaded: SeriesData) -> "ForecastSpec":
@@ -44,6 +50,7 @@ class ForecastSpec:
             scaling=Scaling.fit(context, t, np.concatenate([start, value])),
             typical_value=float(f"{np.linalg.norm(value, axis=1).mean():.1e}") or 1.0,
             columns=loaded.columns,
+            last_time=float(f"{t.max():.2e}"),
         )
 
 
@@ -114,6 +121,15 @@ class ForecastTask(AbstractTask):
         columns = self.spec.columns
         request = read_forecast_times(inputs, columns)
         mean, lower, upper = self.forecast(model, request.observations)
+        far = request.observations.t > _FAR * self.spec.last_time
+        if far.any() and self.spec.last_time > 0:
+            warnings.warn(
+                f"{inputs}: {int(far.sum())} of {len(far)} forecasts are for more than {_FAR:g} times the longest time "
+                f"since the start of a series in training ({self.spec.last_time:g}): they are extrapolations, and "
+                "their intervals are widened by a rule of thumb",
+                DataWarning,
+                stacklevel=2,
+            )
         names = columns.values
         header = [columns.series, columns.time]
         header += [word for name in names for word in (name, f"lower {name}", f"upper {name}")]
@@ -122,7 +138,16 @@ class ForecastTask(AbstractTask):
             for i, (name, time) in enumerate(zip(request.names, request.times, strict=True))
         ]
         return mark_failures(
-            Predictions(header, rows),
+            Predictions(
+                header,
+                rows,
+                inputs=2,
+                meanings=(
+                    f"{columns.series}, {columns.time}: the series and the time",
+                    f"{', '.join(names)}: the expected value",
+                    "lower …, upper …: the 95% prediction interval",
+                ),
+            ),
             np.asarray(~np.isfinite(mean).all(axis=1)),
             inputs=2,
             names=[
@@ -139,6 +164,9 @@ class ForecastTask(AbstractTask):
     ) -> tuple[Float[np.ndarray, "n values"], Float[np.ndarray, "n values"], Float[np.ndarray, "n values"]]:
         """Forecast the values of observations.
 
+        After the longest time in training the variance grows in proportion to the time, as that of a random walk does:
+        a rule of thumb, because no data say how wrong a model is there.
+
         Args:
             model: The trained model.
             observations: Starting values, times and context; the values themselves are not read.
@@ -153,7 +181,9 @@ class ForecastTask(AbstractTask):
             return _forecast(model, jnp.asarray(start), jnp.asarray(t), jnp.asarray(context), solver)
 
         mean, lower, upper = solve_in_batches(solve, len(observations.t), self.solver, batch_size=batch_size)
-        return mean, lower, upper
+        last = self.spec.last_time
+        wider = np.sqrt(np.maximum(observations.t / last, 1.0))[:, None] if last > 0 else 1.0
+        return mean, mean - wider * (mean - lower), mean + wider * (upper - mean)
 
     def plot(self, model: eqx.Module, splits: Splits, folder: Path, *, data: str) -> list[Path]:
         from charax.tasks.forecast._plots import plot_forecasts

@@ -56,7 +56,9 @@ class PDEConfig(AbstractConfig):
     """Predict outside of the range of the data, too."""
     solver: SolverConfig = field(default_factory=SolverConfig)
     """How to integrate."""
-    optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(learning_rate=5e-3, weight_decay=0.0))
+    optimizer: OptimizerConfig = field(
+        default_factory=lambda: OptimizerConfig(learning_rate=5e-3, weight_decay=0.0, schedule="cosine")
+    )
     """How to optimize."""
     loop: LoopConfig = field(default_factory=lambda: LoopConfig(epochs=50, batch_size=160))
     """How long to train."""
@@ -71,7 +73,7 @@ class PDEConfig(AbstractConfig):
 
     def load_data(self) -> TaskData:
         loaded = data.load_solution(self.data, seed=self.loop.seed, points=self.points)
-        rows = train.repeat_rows(len(loaded.train.t), _STEPS_PER_EPOCH * self.loop.batch_size)
+        rows = train.repeat_rows(len(loaded.train.t), _STEPS_PER_EPOCH * (self.loop.batch_size or train.BATCH_SIZE))
         return TaskData(Splits(loaded.train.take(rows), loaded.validation, loaded.test), pde.PDESpec.from_data(loaded))
 
     def build_task(self, spec: "PDESpec") -> "PDETask":

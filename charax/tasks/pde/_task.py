@@ -149,7 +149,15 @@ class PDETask(AbstractTask):
         rows = [spell(point) + spell(value) for point, value in zip(columns.values, u, strict=True)]
         header = [*spec.position_columns, "t", *spec.value_columns]
         return mark_failures(
-            Predictions(header, rows),
+            Predictions(
+                header,
+                rows,
+                inputs=len(spec.position_columns) + 1,
+                meanings=(
+                    f"{', '.join(spec.position_columns)}, t: the position and the time",
+                    f"{', '.join(spec.value_columns)}: the value of the learned solution there",
+                ),
+            ),
             ~found,
             inputs=len(spec.position_columns) + 1,
             names=[f"{columns.path}, row {number}" for number in columns.numbers],

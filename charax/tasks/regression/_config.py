@@ -1,9 +1,10 @@
 """The config of `charax train regress`."""
 
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from charax import data, models, solve
+from charax import data, models, solve, train
 from charax.data import Separator
 from charax.models import JacobianForm, Method
 from charax.tasks import regression
@@ -45,8 +46,10 @@ class RegressionConfig(AbstractConfig):
     """Separator of the columns of a text file. By default found out."""
     method: Method = "c-node"
     """One of the paper's eight methods."""
-    width: int = 32
-    """Width of the networks."""
+    members: int | None = None
+    """Number of models whose predictions are averaged. None: chosen from the data."""
+    width: int | None = None
+    """Width of the networks. None: chosen from the data."""
     augment_dim: int = 4
     """Dimensions that ANODE, IL-NODE and second-order models add to the features."""
     characteristic_dim: int = 2
@@ -55,15 +58,13 @@ class RegressionConfig(AbstractConfig):
     """Form of the Jacobian. separate: one network per column. joint: one network for all columns, for large k."""
     solver: SolverConfig = field(default_factory=SolverConfig)
     """How to integrate."""
-    optimizer: OptimizerConfig = field(
-        default_factory=lambda: OptimizerConfig(learning_rate=1e-2, weight_decay=2.0, schedule="constant")
-    )
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     """How to optimize."""
-    loop: LoopConfig = field(default_factory=lambda: LoopConfig(epochs=100, batch_size=256, patience=20))
+    loop: LoopConfig = field(default_factory=LoopConfig)
     """How long to train."""
 
     def __post_init__(self):
-        check_range(self, least={"width": 1, "augment_dim": 1, "characteristic_dim": 1})
+        check_range(self, least={"members": 1, "width": 1, "augment_dim": 1, "characteristic_dim": 1})
         check_sizes(self, width="width", augment_dim="width", characteristic_dim="k")
 
     @staticmethod
@@ -75,16 +76,26 @@ class RegressionConfig(AbstractConfig):
         spec = regression.RegressionSpec.from_data(loaded)
         return TaskData(Splits(loaded.train, loaded.validation, loaded.test), spec, loaded.notes)
 
+    def complete(self, data: TaskData) -> tuple[Self, tuple[str, ...]]:
+        return train.complete_for_table(self, train.count_samples(data.splits.train))
+
     def build_task(self, spec: "RegressionSpec") -> "RegressionTask":
         architecture = models.VectorArchitecture(
             self.method,
-            width=self.width,
+            width=32 if self.width is None else self.width,
             augment_dim=self.augment_dim,
             characteristic_dim=self.characteristic_dim,
             jacobian=self.jacobian,
         )
         solver = self.solver.build(solve.Solver("midpoint", steps=2))
-        return self.task_type()(architecture=architecture, solver=solver, spec=spec)
+        return self.task_type()(architecture=architecture, solver=solver, spec=spec, members=self.members or 1)
+
+    def load_labelled(self, path: Path, spec: "RegressionSpec") -> "data.RegressionSplit":
+        raw, names = data.read_inputs(path, shape=(spec.features,), encoder=spec.encoder)
+        targets = data.read_targets(path, spec.targets)
+        if len(targets) != len(names):
+            raise ValueError(f"{path} has {len(names)} inputs and {len(targets)} targets: give one target per input")
+        return data.RegressionSplit(spec.standardizer.apply(raw), spec.target_standardizer.apply(targets))
 
     def resolve_paths(self) -> Self:
         return replace(self, data=absolute_path(self.data, data.REGRESSION_DATASETS))

@@ -7,7 +7,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from charax.models import Classifier
+from charax.models import Classifier, ClassifierEnsemble, member_outputs
 from charax.solve import Solution, Solver
 
 _LOG_NOISE_UNIT = 10.0
@@ -18,12 +18,17 @@ an uninformative model; in a large unit that matters little."""
 class GaussianPrediction(NamedTuple):
     """A normal distribution per row and target, in standardized units."""
 
-    mean: Float[Array, "batch targets"]
-    """The expected values; NaN where the solve failed."""
+    members: Float[Array, "members batch targets"]
+    """The expected values of every member of an ensemble; NaN where the solve failed."""
     log_noise: Float[Array, "targets"]
     """The logarithm of the standard deviation of each target."""
     solution: Solution
     """The solution behind it, with its counts."""
+
+    @property
+    def mean(self) -> Float[Array, "batch targets"]:
+        """The expected values, the mean over the members."""
+        return self.members.mean(axis=0)
 
     def prediction_interval(
         self, level: float = 0.95
@@ -41,7 +46,7 @@ class GaussianPrediction(NamedTuple):
 
 
 class GaussianRegressor(eqx.Module):
-    """The mean of every target from the final state of a neural ODE, and one noise per target.
+    """The mean of every target from the final state of a neural ODE, or of several, and one noise per target.
 
     ```python
     import jax
@@ -55,14 +60,14 @@ class GaussianRegressor(eqx.Module):
     ```
     """
 
-    network: Classifier
+    network: Classifier | ClassifierEnsemble
     scaled_log_noise: Float[Array, "targets"]
 
-    def __init__(self, network: Classifier, targets: int):
+    def __init__(self, network: Classifier | ClassifierEnsemble, targets: int):
         """Initialize with the noise of standardized targets, which is 1.
 
         Args:
-            network: A neural ODE whose readout has one output per target.
+            network: A neural ODE whose readout has one output per target, or an ensemble of them.
             targets: The number of targets.
         """
         self.network = network
@@ -78,5 +83,5 @@ class GaussianRegressor(eqx.Module):
         Returns:
             The distribution of the standardized targets.
         """
-        mean, solution = self.network(inputs, solver=solver)
-        return GaussianPrediction(mean, _LOG_NOISE_UNIT * self.scaled_log_noise, solution)
+        means, solution = member_outputs(self.network, inputs, solver=solver)
+        return GaussianPrediction(means, _LOG_NOISE_UNIT * self.scaled_log_noise, solution)

@@ -3,6 +3,7 @@
 import numpy as np
 from jaxtyping import Float
 
+from charax.models import first_member
 from charax.plotting import C_NODE, EXACT, Details, Section, follow, moving_curves, principal_directions
 from charax.tasks.regression._model import GaussianRegressor
 from charax.tasks.regression._task import RegressionTask
@@ -15,11 +16,11 @@ _THIRDS = ("lower third of the target", "middle third", "upper third")
 
 
 def report_regressor(task: RegressionTask, model: GaussianRegressor, splits: Splits) -> list[Section]:
-    """Everything that moves about a regressor."""
+    """Everything that moves about a regressor; of several models, the curves are those of the first."""
     observed = task.spec.target_standardizer.inverse(splits.test.targets)[:_ROWS]
     value, lower, upper = (part[:_ROWS] for part in task.standardized_values(model, splits.test.inputs[:_ROWS]))
     sections = [_prediction_section(task, splits, observed, value, lower, upper)]
-    s, u, x = follow(model.network, splits.test.inputs[:_CURVES], task.solver)
+    s, u, x = follow(first_member(model.network), splits.test.inputs[:_CURVES], task.solver)
     first = observed[:_CURVES, 0]
     thirds = np.searchsorted(np.quantile(first, [1 / 3, 2 / 3]), first).astype(int)
     if x is not None:

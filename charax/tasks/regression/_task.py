@@ -11,10 +11,10 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, Shaped
 
 from charax.data import RegressionData, RegressionSplit, Standardizer, TableEncoder, read_inputs
-from charax.models import VectorArchitecture
+from charax.models import ClassifierEnsemble, VectorArchitecture
 from charax.plotting import Section
 from charax.solve import Outcome, Solution, Solver
-from charax.tasks.regression._model import GaussianRegressor
+from charax.tasks.regression._model import GaussianPrediction, GaussianRegressor
 from charax.train import (
     AbstractTask,
     Predictions,
@@ -22,7 +22,9 @@ from charax.train import (
     Splits,
     mark_failures,
     padded_batches,
+    proportion_interval,
     restore,
+    rmse_interval,
     standardize,
 )
 
@@ -80,6 +82,8 @@ class RegressionTask(AbstractTask):
     """How to integrate."""
     spec: RegressionSpec = eqx.field(static=True)
     """The description of the data."""
+    members: int = eqx.field(static=True, default=1)
+    """Number of models whose predictions are averaged."""
 
     @property
     def monitor(self) -> str:
@@ -91,22 +95,36 @@ class RegressionTask(AbstractTask):
 
     def build(self, key: PRNGKeyArray) -> GaussianRegressor:
         targets = len(self.spec.targets)
-        return GaussianRegressor(self.architecture.build((self.spec.features,), targets, key=key), targets)
+        build = lambda key: self.architecture.build((self.spec.features,), targets, key=key)
+        several = self.members > 1
+        return GaussianRegressor(
+            ClassifierEnsemble.build(build, self.members, key=key) if several else build(key), targets
+        )
 
     def loss(
         self, model: eqx.Module, batch: RegressionSplit, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
-        values = {name: value.mean() for name, value in self.metrics(model, batch).items()}
-        return values.pop("loss"), values
+        out, values = self._evaluate(model, batch)
+        # Every member by itself: trained as an average, they would be one large model.
+        error = jnp.square(out.members - jnp.asarray(batch.targets)).mean(axis=0)
+        values = {name: value.mean() for name, value in values.items()}
+        return _likelihood(error, out.log_noise).mean(), {k: value for k, value in values.items() if k != "loss"}
 
     def metrics(self, model: eqx.Module, batch: RegressionSplit) -> dict[str, Float[Array, "batch"]]:
-        out = model(batch.inputs, solver=self.solver)  # pyright: ignore[reportCallIssue]
+        return self._evaluate(model, batch)[1]
+
+    def _evaluate(
+        self, model: eqx.Module, batch: RegressionSplit
+    ) -> tuple[GaussianPrediction, dict[str, Float[Array, "batch"]]]:
+        """The prediction, and the metrics of the mean over the members."""
+        assert isinstance(model, GaussianRegressor)
+        out = model(jnp.asarray(batch.inputs), solver=self.solver)
         targets = jnp.asarray(batch.targets)
         error = jnp.square(out.mean - targets)
         deviation = jnp.square(targets)  # standardized targets have the mean of the training split at 0
         lower, upper = out.prediction_interval()
         values = {
-            "loss": jnp.mean(0.5 * error * jnp.exp(-2 * out.log_noise) + out.log_noise, axis=1),
+            "loss": _likelihood(error, out.log_noise),
             "squared_error": error.mean(axis=1),
             "squared_deviation": deviation.mean(axis=1),
             "covered": jnp.mean((lower <= targets) & (targets <= upper), axis=1),
@@ -115,7 +133,7 @@ class RegressionTask(AbstractTask):
         if len(self.spec.targets) > 1:
             for i, name in enumerate(self.spec.targets):
                 values |= {f"squared_error_{name}": error[:, i], f"squared_deviation_{name}": deviation[:, i]}
-        return values
+        return out, values
 
     def summary(self, best: dict[str, Any], test: dict[str, Any]) -> dict[str, Any]:
         names, stds = self.spec.targets, self.spec.target_standardizer.std
@@ -150,8 +168,13 @@ class RegressionTask(AbstractTask):
             [name, *(f"{part[i, j]:.{n}g}" for j, n in enumerate(digits) for part in (value, lower, upper))]
             for i, name in enumerate(names)
         ]
+        meanings = (
+            "input: the row or index of the input",
+            f"{', '.join(spec.targets)}: the expected value, in the units of the training data",
+            "lower …, upper …: the 95% prediction interval",
+        )
         return mark_failures(
-            Predictions(header, rows),
+            Predictions(header, rows, meanings=meanings),
             np.asarray(~np.isfinite(value).all(axis=1)),
             inputs=1,
             names=[f"{inputs}, input {name}" for name in names],
@@ -205,6 +228,28 @@ class RegressionTask(AbstractTask):
         meaning = f"{targets}, and the lower and upper ends of the 95% prediction intervals."
         return {"values": Program(values, {"input": (self.spec.features,)}, meaning)}
 
+    def evaluation_details(self, model: eqx.Module, split: RegressionSplit) -> dict[str, Any]:
+        """RMSE and R² of every target, in its units, with a 95% confidence interval of the RMSE."""
+        observed = self.spec.target_standardizer.inverse(split.targets)
+        value, lower, upper = self.standardized_values(model, split.inputs)
+        answered = np.isfinite(value).all(axis=1)
+        rows = []
+        for j, name in enumerate(self.spec.targets):
+            error = np.square(value[answered, j] - observed[answered, j])
+            deviation = np.square(observed[answered, j] - self.spec.target_standardizer.mean[j])
+            inside = (lower[answered, j] <= observed[answered, j]) & (observed[answered, j] <= upper[answered, j])
+            rows.append(
+                {
+                    "target": name,
+                    "rmse": float(np.sqrt(error.mean())) if len(error) else None,
+                    "rmse_interval": rmse_interval(error),
+                    "r2": _ratio_to_r2(float(error.sum()), float(deviation.sum())),
+                    "covered": float(inside.mean()) if len(inside) else None,
+                    "covered_interval": proportion_interval(int(inside.sum()), len(inside)),
+                }
+            )
+        return {"samples": len(observed), "targets": rows}
+
     def plot(self, model: eqx.Module, splits: Splits, folder: Path, *, data: str) -> list[Path]:
         from charax.tasks.regression._plots import plot_predictions, plot_residuals
 
@@ -223,6 +268,11 @@ class RegressionTask(AbstractTask):
         return report_regressor(self, model, splits)
 
 
+def _likelihood(error: Float[Array, "batch targets"], log_noise: Float[Array, "targets"]) -> Float[Array, "batch"]:
+    """The negative log-likelihood of squared errors up to a constant, averaged over the targets."""
+    return jnp.mean(0.5 * error * jnp.exp(-2 * log_noise) + log_noise, axis=1)
+
+
 @eqx.filter_jit
 def _predict(model: eqx.Module, inputs: Array | np.ndarray, solver: Solver) -> tuple[Array, Array, Array]:
     out = model(jnp.asarray(inputs), solver=solver)  # pyright: ignore[reportCallIssue]
@@ -239,6 +289,10 @@ def _counts(solution: Solution, batch: int) -> dict[str, Array]:
 def _root(mean_square: float | None, unit: float) -> float | None:
     """The root, in a unit; None where a metric was not finite."""
     return None if mean_square is None else unit * math.sqrt(mean_square)
+
+
+def _ratio_to_r2(error: float, deviation: float) -> float | None:
+    return 1 - error / deviation if deviation else None
 
 
 def _ratio(error: float | None, deviation: float | None) -> float | None:

@@ -7,7 +7,10 @@ import pytest
 
 from charax.cli import main
 
-FLAGS = "--width 4 --characteristic-dim 2 --solver euler --steps 3 --epochs 3 --batch-size 8 --learning-rate 0.05"
+FLAGS = (
+    "--members 1 --width 4 --characteristic-dim 2 --solver euler --steps 3 --epochs 3 --batch-size 8 "
+    "--learning-rate 0.05"
+)
 
 
 @pytest.fixture(scope="session")

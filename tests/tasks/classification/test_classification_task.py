@@ -1,18 +1,20 @@
 """What is built from a `ClassificationConfig`, field by field; and a model that comes back from its files."""
 
 import itertools
+from dataclasses import replace
 from typing import get_args
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from PIL import Image
 
 from charax.data import Split, Standardizer
-from charax.models import METHOD_NAMES, ImageArchitecture, Preset, find_design
+from charax.models import METHOD_NAMES, ClassifierEnsemble, ImageArchitecture, Preset, find_design
 from charax.nn import count_parameters
 from charax.tasks.classification import ClassificationConfig, ClassificationSpec, ClassificationTask
-from charax.train import from_json, load_model, save_config, save_model, to_json
+from charax.train import LoopConfig, from_json, load_model, save_config, save_model, table_recipe, to_json
 from tests.tasks.fields import Case, changed_parts, fields_of, shared_cases
 
 
@@ -27,6 +29,9 @@ def cases(tmp_path_factory) -> dict[str, Case]:
     (folder / "both.csv").write_text("\n".join(["a,b;target", *(f"{i},{i % 7};{i % 2}" for i in range(60))]))
     images = np.random.default_rng(0).integers(0, 256, (40, 8, 8), dtype=np.uint8)
     np.savez(folder / "images.npz", x=images, y=np.arange(40) % 2)
+    for i, image in enumerate(images):
+        (folder / "pets" / "ab"[i % 2]).mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(folder / "pets" / "ab"[i % 2] / f"{i}.png")
     table = ClassificationConfig(data=str(folder / "table.csv"), method="c-node")
     pictures = ClassificationConfig(data=str(folder / "images.npz"))
     ambiguous = ClassificationConfig(data=str(folder / "both.csv"), target="b;target", separator=",")
@@ -35,10 +40,12 @@ def cases(tmp_path_factory) -> dict[str, Case]:
         "data": Case(table, {"data": str(folder / "other.csv")}, "data"),
         "target": Case(table, {"target": "color"}, "spec"),
         "separator": Case(ambiguous, {"separator": ";", "target": "target"}, "spec"),
+        "size": Case(ClassificationConfig(data=str(folder / "pets")), {"size": 4}, "data"),
         "shrink": Case(pictures, {"shrink": 2}, "data"),
         "max_samples": Case(table, {"max_samples": 30}, "data"),
         "method": Case(table, {"method": "node"}, "model"),
         "preset": Case(pictures, {"preset": "dense"}, "model"),
+        "members": Case(table, {"members": 3}, "model"),
         "width": Case(table, {"width": 5}, "model"),
         "augment_dim": Case(
             ClassificationConfig(data=table.data, method="anode"), {"augment_dim": 3}, "model"
@@ -48,6 +55,7 @@ def cases(tmp_path_factory) -> dict[str, Case]:
     }  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore::charax.data.DataWarning")  # images are resized
 @pytest.mark.parametrize("field", fields_of(ClassificationConfig))
 def test_every_field_changes_what_it_is_for(cases, field):
     assert cases[field].part in changed_parts(cases[field])
@@ -109,3 +117,45 @@ def test_a_failed_solve_counts_as_wrong_and_its_loss_is_not_finite():
     assert metrics["failed"].tolist() == [1, 1]
     assert metrics["accuracy"].tolist() == [0, 0]
     assert np.isnan(metrics["loss"]).all()
+
+
+def test_members_are_trained_by_themselves_and_judged_by_the_mean_of_their_probabilities():
+    config = ClassificationConfig(method="node", width=4, members=3)
+    spec = ClassificationSpec((2,), ("a", "b"), Standardizer((0.0,), (1.0,)))
+    task = config.build_task(spec)
+    model = task.build(jax.random.key(0))
+    assert isinstance(model, ClassifierEnsemble)
+    single = replace(config, members=1).build_task(spec)
+    batch = Split(np.random.default_rng(0).normal(size=(8, 2)).astype(np.float32), np.arange(8, dtype=np.int32) % 2)
+    loss, metrics = task.loss(model, batch, jax.random.key(1))
+    each = [single.loss(model.member(i), batch, jax.random.key(1))[0] for i in range(3)]
+    assert float(loss) == pytest.approx(np.mean(each), rel=1e-5)
+    assert len(set(map(float, each))) == 3
+    probabilities = np.mean([single.probabilities(model.member(i), batch.inputs) for i in range(3)], axis=0)
+    np.testing.assert_allclose(task.probabilities(model, batch.inputs), probabilities, rtol=1e-5)
+    right = probabilities[np.arange(8), batch.targets]
+    np.testing.assert_allclose(task.metrics(model, batch)["loss"], -np.log(right), rtol=1e-4)
+    assert float(metrics["accuracy"]) == np.mean(right > 0.5)
+
+
+def test_what_is_left_out_is_chosen_from_the_rows_and_said(cases):
+    config = replace(cases["width"].base, width=7, loop=LoopConfig(epochs=9))
+    complete, (note,) = config.complete(config.load_data())
+    recipe = table_recipe(42)
+    assert (complete.width, complete.loop.epochs) == (7, 9)
+    assert (complete.members, complete.loop.batch_size) == (recipe.members, recipe.batch_size)
+    assert (complete.loop.patience, complete.optimizer.learning_rate) == (recipe.patience, recipe.learning_rate)
+    assert complete.solver.steps == recipe.steps
+    assert f"42 training rows: the mean of {recipe.members} models of width 7" in note
+    assert "at most 9 epochs" in note
+    assert complete.complete(config.load_data())[0] == complete
+
+
+def test_images_keep_the_standard_values(cases):
+    config = cases["preset"].base
+    complete, notes = config.complete(config.load_data())
+    assert (complete.loop.epochs, complete.loop.batch_size, complete.loop.patience) == (20, 64, None)
+    assert (complete.optimizer.learning_rate, complete.optimizer.schedule) == (5e-3, "cosine")
+    assert (complete.members, complete.width, notes) == (None, None, ())
+    with pytest.raises(ValueError, match="--members 2 is for tables"):
+        replace(config, members=2).build_task(config.load_data().spec)

@@ -67,6 +67,52 @@ def test_predict_writes_classes_and_probabilities_without_the_training_data(clas
     assert all(row[2] == max(row[3:], key=float) for row in rows)
 
 
+def test_evaluate_on_new_data_counts_right_and_wrong_per_class(classifier, tmp_path, ask, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    x = np.array([[-1.0, -1.0], [3.0, 3.0], [2.5, 3.5], [-1.5, -0.5]], np.float32)
+    np.savez(tmp_path / "new.npz", x=x, y=np.array([0, 1, 0, 0]))  # the third is far on the other side
+    answer = ask("evaluate", classifier, "--data", tmp_path / "new.npz")
+    assert (answer["accuracy"], answer["samples"], answer["data"]) == (0.75, 4, str(tmp_path / "new.npz"))
+    assert answer["accuracy_interval"] == pytest.approx([0.3006, 0.9544], abs=1e-4)  # Wilson's, of 3 in 4
+    first, second = answer["classes"]
+    assert first["predicted_as"] == {"0": 2, "1": 1, "no answer": 0}
+    assert (first["precision"], first["recall"]) == (1.0, pytest.approx(2 / 3))
+    assert (second["precision"], second["recall"], second["samples"]) == (0.5, 1.0, 1)
+    assert main(["evaluate", str(classifier), "--data", str(tmp_path / "new.npz")]) == 0
+    shown = capsys.readouterr().out
+    assert "0.7500 [0.3006, 0.9544]" in shown
+    assert "predicted as 1" in shown
+
+
+def test_evaluate_names_a_class_that_the_model_does_not_know(classifier, tmp_path, refuse):
+    np.savez(tmp_path / "new.npz", x=np.zeros((1, 2), np.float32), y=np.array([7]))
+    assert "does not know the class '7'; it knows 0, 1" in refuse(
+        "evaluate", classifier, "--data", tmp_path / "new.npz"
+    )
+    both = ("evaluate", classifier, "--data", tmp_path / "new.npz", "--split", "train")
+    assert "exclude each other" in refuse(*both)
+
+
+def test_evaluate_refuses_data_that_have_changed(classifier, blobs, refuse):
+    original = blobs.read_bytes()
+    with np.load(blobs) as arrays:
+        changed = {"x": arrays["x"] + 1, "y": arrays["y"]}
+    try:
+        np.savez(blobs, **changed)
+        assert "have changed since the run started" in refuse("evaluate", classifier)
+    finally:
+        blobs.write_bytes(original)
+
+
+def test_predict_overwrites_nothing_unless_told_to(classifier, blobs, tmp_path, refuse, ask):
+    output = tmp_path / "p.csv"
+    output.write_text("mine")
+    assert "exists: give another --output, or --force" in refuse("predict", classifier, blobs, "--output", output)
+    assert output.read_text() == "mine"
+    ask("predict", classifier, blobs, "--output", output, "--force")
+    assert output.read_text().startswith("input,class")
+
+
 def test_a_classifier_is_not_a_density(classifier, refuse):
     assert "not a density" in refuse("sample", classifier)
 
@@ -88,7 +134,7 @@ def test_bad_input_is_a_sentence_and_nothing_is_written(flags, words, refuse, tm
 
 
 @pytest.mark.slow
-def test_predict_reads_a_single_picture_and_names_one_of_the_wrong_size(tmp_path, capsys, ask):
+def test_predict_reads_a_single_picture_and_resizes_a_larger_one(tmp_path, capsys, ask):
     ask("train", "classify", "--epochs", "3", "--output", tmp_path, "--name", "digits")
     pixels = (load_digits().images[3] / 16 * 255).astype(np.uint8)
     Image.fromarray(pixels).save(tmp_path / "three.png")
@@ -101,8 +147,8 @@ def test_predict_reads_a_single_picture_and_names_one_of_the_wrong_size(tmp_path
         _, row = csv.reader(file)
     assert row[:2] == ["three.png", "3"]
     Image.fromarray(pixels).resize((16, 16)).save(tmp_path / "large.png")
-    assert main(["predict", run, str(tmp_path / "large.png")]) == 2
-    assert "8 x 8" in capsys.readouterr().err
+    assert main(["predict", run, str(tmp_path / "large.png"), "--output", str(output), "--force"]) == 0
+    assert "1 resized to 8 x 8 pixels (the shorter side, then the centre cut out)" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ def predicted(conditional, pair, ask, tmp_path):
     """The columns of the predictions for the training table."""
 
     def predict(*flags: object) -> dict[str, np.ndarray]:
-        ask("predict", conditional, pair, "--output", tmp_path / "out.csv", *flags)
+        ask("predict", conditional, pair, "--output", tmp_path / "out.csv", "--force", *flags)
         with (tmp_path / "out.csv").open() as file:
             rows = list(csv.DictReader(file))
         return {name: np.array([float(row[name]) for row in rows]) for name in rows[0] if name != "input"}

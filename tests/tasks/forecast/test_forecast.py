@@ -50,6 +50,18 @@ def test_a_forecast_has_a_prediction_interval(forecaster, tmp_path, ask):
     assert (forecaster / "plots" / "forecast.png").exists()
 
 
+def test_a_forecast_far_after_the_trained_times_warns_and_its_interval_widens(forecaster, tmp_path, capsys):
+    last = load_model(forecaster).task.spec.last_time
+    times = [10, 10 + 0.5 * last, 10 + 4 * last]
+    rows = "".join(f"c,{time},{1.5 if time == 10 else ''},1\n" for time in times)
+    (tmp_path / "new.csv").write_text("series,time,u,size\n" + rows)
+    assert main(["predict", str(forecaster), str(tmp_path / "new.csv"), "--output", str(tmp_path / "out.csv")]) == 0
+    assert "1 of 3 forecasts are for more than 1.5 times the longest time" in capsys.readouterr().err
+    widths = [float(row["upper u"]) - float(row["lower u"]) for row in rows_of(tmp_path / "out.csv")]
+    assert widths[1] == pytest.approx(widths[0], rel=1e-3)
+    assert widths[2] == pytest.approx(2 * widths[0], rel=1e-3)
+
+
 def test_evaluate_repeats_the_errors_of_the_run(forecaster, ask):
     ended, evaluated = load_run(forecaster).summary(), ask("evaluate", forecaster)
     assert ended.keys() >= {"deviation_percent", "error_percent", "validation_error_percent", "covered", "parameters"}

@@ -18,7 +18,7 @@ from charax.models import VectorArchitecture
 from charax.tasks.regression import RegressionSpec
 from charax.train import LoopConfig, OptimizerConfig, SolverConfig, from_json, to_json, train
 
-SMALL = "--method node --width 4 --epochs 3 --batch-size 16"
+SMALL = "--method node --members 2 --width 4 --epochs 3 --batch-size 16"
 NOISE, UNIT = (0.1, 0.5), (1000.0, 1.0)
 """Standard deviation of the noise of two synthetic targets before they are given units."""
 
@@ -80,6 +80,7 @@ def noisy(tmp_path_factory) -> Trained:
     config = charax.RegressionConfig(
         data=str(folder / "noisy.npz"),
         method="node",
+        members=1,
         width=4,
         optimizer=OptimizerConfig(learning_rate=2e-2, weight_decay=0.1, schedule="constant"),
         loop=LoopConfig(epochs=12, batch_size=50),
@@ -230,7 +231,7 @@ def test_bad_input_is_a_sentence_and_status_2(table, flags, words, tmp_path, cap
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("name", ["width", "augment_dim", "characteristic_dim"])
+@pytest.mark.parametrize("name", ["members", "width", "augment_dim", "characteristic_dim"])
 def test_a_size_of_zero_is_refused(name):
     with pytest.raises(ValueError, match=f"{name} must be a number of at least 1, got 0"):
         charax.RegressionConfig(**{name: 0})
@@ -264,6 +265,7 @@ EFFECTS = {
     "data": (lambda table: {"data": str(table), "target": ("size",)}, spec_of),
     "target": (lambda table: {"target": ("bmi",)}, spec_of),
     "method": (lambda table: {"method": "node"}, parameters_of),
+    "members": (lambda table: {"members": 3}, lambda config: config.build_task(spec_of(charax.RegressionConfig()))),
     "width": (lambda table: {"width": 5}, parameters_of),
     "augment_dim": (lambda table: {"augment_dim": 1}, parameters_of),
     "characteristic_dim": (lambda table: {"characteristic_dim": 3}, parameters_of),
@@ -306,3 +308,37 @@ def test_the_report_shows_predictions_residuals_and_trajectories():
     np.testing.assert_allclose(points.x, observed, rtol=1e-6)
     np.testing.assert_allclose(residuals.x, observed - np.asarray(points.y), rtol=1e-4, atol=1e-3)
     assert float(sections[0].details.rows["3"][0][0]) == pytest.approx(observed[3], rel=1e-3)
+
+
+def test_evaluate_on_new_data_is_in_the_units_of_the_target(table, priced, tmp_path, capsys):
+    answer = answer_of(capsys, "evaluate", priced.folder, "--data", table)
+    task, model = charax.load_model(priced.folder)
+    batch = charax.load_config(priced.folder).load_labelled(table, task.spec)
+    value, _, _ = task.standardized_values(model, batch.inputs)
+    errors = (value - task.spec.target_standardizer.inverse(batch.targets)) ** 2
+    (row,) = answer["targets"]
+    assert row["rmse"] == pytest.approx(np.sqrt(errors.mean()), rel=1e-5)
+    low, high = row["rmse_interval"]
+    assert low < row["rmse"] < high
+    assert answer["samples"] == len(errors)
+
+
+def test_predict_carries_columns_over_and_says_what_the_columns_are(table, priced, tmp_path, capsys):
+    output = tmp_path / "p.csv"
+    assert main(["predict", str(priced.folder), str(table), "--output", str(output), "--keep", "kind", "price"]) == 0
+    shown = capsys.readouterr().out
+    assert "lower …, upper …: the 95% prediction interval" in shown
+    assert "kind, price: as in the inputs" in shown
+    with output.open() as file:
+        header, *rows = csv.reader(file)
+    assert header == ["kind", "price", "input", "predicted price", "lower price", "upper price"]
+    with table.open() as file:
+        assert [row[:2] for row in rows] == [[one["kind"], one["price"]] for one in csv.DictReader(file, delimiter=";")]
+    everything = charax.predict(priced.folder, table, keep="all")
+    with table.open() as file:
+        assert everything.columns[: len(everything.columns) - 4] == next(csv.reader(file, delimiter=";"))
+
+
+def test_a_column_to_keep_that_is_not_there_is_named(table, priced):
+    with pytest.raises(charax.DataError, match="no column 'nothing'"):
+        charax.predict(priced.folder, table, keep=("nothing",))

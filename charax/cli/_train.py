@@ -78,8 +78,13 @@ def print_run(run: "Run", progress: AbstractProgress, *, as_json: bool) -> None:
         progress.say(run.advice)
     answer = run.summary()
     figures = ", ".join(str(path) for path in run.plot())
-    metrics = {name: value for name, value in answer.items() if name != "run"}
-    print_metrics(answer, metrics, title=f"Run {run.folder}", note=f"Figures: {figures}", as_json=as_json)
+    metrics = {name: value for name, value in answer.items() if value is None or isinstance(value, int | float)}
+    metrics.pop("equation", None)
+    note = f"Figures: {figures}"
+    if "equation" in answer:
+        unexplained = "no sparse formula is as good as the networks, which are the answer"
+        note = f"Equation: {answer['equation'] or unexplained}\n{note}"
+    print_metrics(answer, metrics, title=f"Run {run.folder}", note=note, as_json=as_json)
 
 
 def resume(

@@ -1,5 +1,6 @@
 """Regression of functions of position and time along learned characteristics."""
 
+import dataclasses
 import warnings
 from typing import Any, ClassVar
 
@@ -9,12 +10,13 @@ from sklearn.base import RegressorMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from charax.data import Standardizer
 from charax.estimators._base import CONSTRAINTS, AbstractEstimator, ArrayLike, check_sample_weight
 from charax.estimators._objectives import PDEObjective
 from charax.estimators._rows import Rows
+from charax.models import EquationRegressor, LearnedProblem, Scaling
 
 
 class CharacteristicRegressor(RegressorMixin, AbstractEstimator):
@@ -66,6 +68,8 @@ class CharacteristicRegressor(RegressorMixin, AbstractEstimator):
         output_scale_ (Standardizer): The standardization of the targets.
         outputs_2d_ (bool): Whether the targets of `fit` had two dimensions.
         ensemble_ (Ensemble): The selected weights; `ensemble_.model(0)` is the trained model.
+        domain_ (tuple of (float, float)): The range of each position, widened by its width on both sides: where
+            characteristics through the training data may start.
 
     ```python
     import numpy as np
@@ -142,6 +146,9 @@ class CharacteristicRegressor(RegressorMixin, AbstractEstimator):
             self.input_scale_ = _standardize_positions_and_times(rows)
             self.output_scale_ = Standardizer.fit(rows.targets, weights=rows.weights)
         self.outputs_2d_ = y.ndim == 2
+        ends = X[:, :-1].min(axis=0), X[:, :-1].max(axis=0)
+        width = ends[1] - ends[0] + (ends[0] == ends[1])
+        self.domain_ = tuple(zip((ends[0] - width).tolist(), (ends[1] + width).tolist(), strict=True))
         objective = PDEObjective(self._solver_config(), X.shape[1], rows.targets.shape[1], self.method, self.width)
         scaled = rows._replace(
             inputs=self.input_scale_.apply(rows.inputs), targets=self.output_scale_.apply(rows.targets)
@@ -172,6 +179,25 @@ class CharacteristicRegressor(RegressorMixin, AbstractEstimator):
             )
         values = self.output_scale_.inverse(u)
         return values if self.outputs_2d_ else values[:, 0]
+
+    @property
+    def problem_(self) -> LearnedProblem:
+        """The learned equation as a problem of `charax.pde`, in the units of the data.
+
+        Only `method="equation"` learns one. Its time is counted from the earliest time of the training data.
+
+        Raises:
+            AttributeError: If the method learns no equation.
+        """
+        check_is_fitted(self)
+        model = self.ensemble_.model(0)
+        if not isinstance(model, EquationRegressor):
+            raise AttributeError(f"method={self.method!r} learns no equation: fit with method='equation'")
+        inputs, outputs = self.input_scale_, self.output_scale_
+        scaling = Scaling(
+            tuple(inputs.mean[:-1]), tuple(inputs.std[:-1]), inputs.std[-1], tuple(outputs.mean), tuple(outputs.std)
+        )
+        return dataclasses.replace(model, scaling=scaling).problem(*self.domain_)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

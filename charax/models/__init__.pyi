@@ -4,6 +4,7 @@ from ._classifier import Classifier as Classifier
 from ._ensemble import ClassifierEnsemble as ClassifierEnsemble
 from ._ensemble import first_member as first_member
 from ._ensemble import member_outputs as member_outputs
+from ._equation_problem import LearnedProblem as LearnedProblem
 from ._equation_regressor import EquationRegressor as EquationRegressor
 from ._forecaster import Forecast as Forecast
 from ._forecaster import Forecaster as Forecaster
@@ -24,6 +25,7 @@ from ._names import JacobianForm as JacobianForm
 from ._names import Method as Method
 from ._names import PDEMethod as PDEMethod
 from ._names import Preset as Preset
+from ._network_regressor import NetworkRegressor as NetworkRegressor
 from ._neural_ode import NeuralODE as NeuralODE
 from ._paper_models import PAPER_DATASETS as PAPER_DATASETS
 from ._paper_models import count_table as count_table
@@ -36,11 +38,14 @@ from ._path_regressor import PathRegressor as PathRegressor
 from ._path_regressor import PathVelocity as PathVelocity
 from ._presets import Design as Design
 from ._presets import find_design as find_design
+from ._regressor import DEFAULT_EQUATION_SOLVER as DEFAULT_EQUATION_SOLVER
 from ._regressor import DEFAULT_PDE_SOLVER as DEFAULT_PDE_SOLVER
 from ._regressor import AbstractRegressor as AbstractRegressor
 from ._regressor import RegressionResult as RegressionResult
 from ._regressor import crossing_penalty as crossing_penalty
 from ._scaling import Scaling as Scaling
+from ._terms import default_terms as default_terms
+from ._terms import parse_term as parse_term
 from ._time_regressor import TimeRegressor as TimeRegressor
 from ._vector_architecture import VectorArchitecture as VectorArchitecture
 from .flows import PAPER_FLOW_SOLVER as PAPER_FLOW_SOLVER

@@ -6,6 +6,7 @@ from jaxtyping import PRNGKeyArray
 
 from charax.models._equation_regressor import EquationRegressor
 from charax.models._names import Dependence
+from charax.models._network_regressor import NetworkRegressor
 from charax.models._path_regressor import PathRegressor
 from charax.models._regressor import AbstractRegressor
 from charax.models._scaling import Scaling
@@ -19,6 +20,8 @@ def build_regressor(
     width: int,
     velocity_reads: Sequence[Dependence] = ("u",),
     source_reads: Sequence[Dependence] = ("u",),
+    velocity_terms: Sequence[str] = (),
+    source_terms: Sequence[str] = (),
     key: PRNGKeyArray,
 ) -> AbstractRegressor:
     """Build a regressor of solutions of PDEs.
@@ -33,11 +36,13 @@ def build_regressor(
 
     Args:
         method: One of `PDEMethod`: "c-node" is the paper's, "equation" learns a and c of uₜ + a·∇u = c, "node" is the
-            paper's baseline, and "node-fair" learns the initial value, too.
+            paper's baseline, "node-fair" learns the initial value, too, and "mlp" is a network of x and t.
         scaling: The units of the data.
         width: The width of the hidden layers.
         velocity_reads: What the velocity of "equation" depends on; other methods ignore it.
         source_reads: What the source of "equation" depends on; other methods ignore it.
+        velocity_terms: Terms of the formula of the velocity of "equation"; other methods ignore it.
+        source_terms: Terms of the formula of the source of "equation"; other methods ignore it.
         key: Random key of the initial weights.
 
     Returns:
@@ -51,7 +56,10 @@ def build_regressor(
             return PathRegressor.build(scaling, width=width, key=key)
         case "equation":
             reads = {"velocity_reads": velocity_reads, "source_reads": source_reads}
-            return EquationRegressor.build(scaling, width=width, **reads, key=key)
+            terms = {"velocity_terms": velocity_terms, "source_terms": source_terms}
+            return EquationRegressor.build(scaling, width=width, **reads, **terms, key=key)
         case "node" | "node-fair":
             return TimeRegressor.build(scaling, width=width, fair=method == "node-fair", key=key)
-    raise ValueError(f"unknown method {method!r}; choose from c-node, node, node-fair, equation")
+        case "mlp":
+            return NetworkRegressor.build(scaling, width=width, key=key)
+    raise ValueError(f"unknown method {method!r}; choose from c-node, node, node-fair, equation, mlp")

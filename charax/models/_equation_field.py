@@ -1,16 +1,20 @@
 """A learned equation uₜ + a·∇u = c as a field along its characteristics."""
 
+import itertools
+import math
 from collections.abc import Sequence
 from typing import get_args
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from charax.fields import AbstractField, Condition, Read, Scalar
 from charax.models._names import Dependence
 from charax.models._regressor import zero_mlp
 from charax.models._scaling import Scaling
+from charax.models._terms import parse_term
 from charax.nn import Network
 
 
@@ -21,8 +25,71 @@ def check_dependence(reads: Sequence[str]) -> tuple[Dependence, ...]:
     return tuple(name for name in get_args(Dependence) if name in reads)
 
 
+def name_variables(reads: Sequence[str], scaling: Scaling) -> tuple[str, ...]:
+    """The names of the numbers that a coefficient reads: x, or x1, x2 … if there are several."""
+    number = lambda letter, size: [letter] if size == 1 else [f"{letter}{i + 1}" for i in range(size)]
+    sizes = {"x": scaling.dim, "t": 1, "u": scaling.values}
+    return tuple(itertools.chain.from_iterable(number(name, sizes[name]) for name in check_dependence(reads)))
+
+
+class Formula(eqx.Module):
+    """Σ weight·term/scale of terms in the units of the data: the symbolic part of a coefficient, in scaled units.
+
+    The scale of a term is its typical size, so that the weights of all terms are comparable.
+    """
+
+    weights: Float[Array, "terms outputs"]
+    terms: tuple[str, ...] = eqx.field(static=True)
+    reads: tuple[Dependence, ...] = eqx.field(static=True)
+    scaling: Scaling = eqx.field(static=True)
+    scales: tuple[float, ...] = eqx.field(static=True)
+    """The root mean square of every term over the range of the data, as a power of two."""
+
+    @classmethod
+    def build(cls, terms: Sequence[str], reads: Sequence[str], scaling: Scaling, outputs: int) -> "Formula":
+        """Build a formula whose weights are zero."""
+        reads = check_dependence(reads)
+        scales = _typical_sizes(terms, reads, scaling)
+        return cls(jnp.zeros((len(terms), outputs)), tuple(terms), reads, scaling, scales)
+
+    def evaluate(
+        self, x: Float[Array, "batch d"], t: Float[Array, "batch 1"], u: Float[Array, "batch n"]
+    ) -> Float[Array, "batch terms"]:
+        """Every term, divided by its scale, at scaled positions, times and values."""
+        available = {
+            "x": self.scaling.unscale_position(x),
+            "t": t * self.scaling.time,
+            "u": self.scaling.unscale_value(u),
+        }
+        rows = jnp.concatenate([available[name] for name in self.reads], axis=1)
+        names = name_variables(self.reads, self.scaling)
+        values = {name: rows[:, i] for i, name in enumerate(names)}
+        columns = [jnp.broadcast_to(parse_term(term, names)(values), rows.shape[:1]) for term in self.terms]
+        return jnp.stack(columns, axis=1) / jnp.asarray(self.scales, rows.dtype)
+
+
+def _typical_sizes(terms: Sequence[str], reads: Sequence[Dependence], scaling: Scaling) -> tuple[float, ...]:
+    grid = np.linspace(-1.5, 1.5, 13)
+
+    def spread(centers: Sequence[float], scales: Sequence[float]) -> list[np.ndarray]:
+        # Shifted against each other, so that no product of two is a square.
+        return [c + s * np.roll(grid, 3 * i) for i, (c, s) in enumerate(zip(centers, scales, strict=True))]
+
+    columns = {
+        "x": spread(scaling.position_center, scaling.position_scale),
+        "t": [scaling.time * (grid / 3 + 0.5)],
+        "u": spread(scaling.value_center, scaling.value_scale),
+    }
+    names = name_variables(reads, scaling)
+    values = dict(zip(names, itertools.chain.from_iterable(columns[name] for name in reads), strict=True))
+    with np.errstate(all="ignore"):
+        evaluated = [np.asarray(parse_term(term, names)(values), float) for term in terms]
+        sizes = [float(np.sqrt(np.mean(np.square(value[np.isfinite(value)])))) for value in evaluated]
+    return tuple(2.0 ** round(math.log2(size)) if 0 < size < math.inf else 1.0 for size in sizes)
+
+
 class Coefficient(eqx.Module):
-    """A linear map plus a network, of those of x, t and u that it depends on.
+    """A linear map plus a network, of those of x, t and u that it depends on; plus a formula, if it has one.
 
     Most media are nearly linear; the linear map has that right at once, also where there is little data.
     """
@@ -30,24 +97,33 @@ class Coefficient(eqx.Module):
     line: Network
     network: Network
     reads: tuple[Dependence, ...] = eqx.field(static=True)
+    formula: Formula | None = None
 
     @classmethod
     def build(
-        cls, reads: Sequence[str], scaling: Scaling, outputs: int, *, width: int, key: PRNGKeyArray
+        cls,
+        reads: Sequence[str],
+        scaling: Scaling,
+        outputs: int,
+        *,
+        width: int,
+        terms: Sequence[str] = (),
+        key: PRNGKeyArray,
     ) -> "Coefficient":
         """Build a coefficient with one hidden layer; it is zero before training, so that no characteristics cross."""
         reads = check_dependence(reads)
         sizes = {"x": scaling.dim, "t": 1, "u": scaling.values}
         inputs = sum(sizes[name] for name in reads)
         line, network = (zero_mlp([inputs, *hidden, outputs], key=key) for hidden in ([], [width]))
-        return cls(line, network, reads)
+        return cls(line, network, reads, Formula.build(terms, reads, scaling, outputs) if terms else None)
 
     def __call__(
         self, x: Float[Array, "batch d"], t: Float[Array, "batch 1"], u: Float[Array, "batch n"]
     ) -> Float[Array, "batch outputs"]:
         available = {"x": x, "t": t, "u": u}
         inputs = jnp.concatenate([available[name] for name in self.reads], axis=1)
-        return self.line(inputs) + self.network(inputs)
+        learned = self.line(inputs) + self.network(inputs)
+        return learned if self.formula is None else learned + self.formula.evaluate(x, t, u) @ self.formula.weights
 
 
 class EquationField(AbstractField):

@@ -2,18 +2,27 @@
 
 import dataclasses
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from charax.fields import Timed
 from charax.models._equation_field import Coefficient, EquationField
-from charax.models._regressor import DEFAULT_PDE_SOLVER, AbstractRegressor, RegressionResult, succeeded
+from charax.models._regressor import DEFAULT_EQUATION_SOLVER, AbstractRegressor, RegressionResult, succeeded
 from charax.models._scaling import Scaling
 from charax.nn import Network, mlp
-from charax.solve import Solution, Solver, find_roots
+from charax.solve import Solution, Solver
+from charax.solve._roots import freeze, search_roots
+
+if TYPE_CHECKING:
+    from charax.models._equation_problem import LearnedProblem
+
+_TOLERANCE = 1e-4
+"""Of the position at which a characteristic ends, in scaled units."""
 
 
 class EquationRegressor(AbstractRegressor):
@@ -49,6 +58,8 @@ class EquationRegressor(AbstractRegressor):
         width: int,
         velocity_reads: Sequence[str] = ("u",),
         source_reads: Sequence[str] = ("u",),
+        velocity_terms: Sequence[str] = (),
+        source_terms: Sequence[str] = (),
         key: PRNGKeyArray,
     ) -> "EquationRegressor":
         """Build a regressor with two hidden layers for u₀ and one for each coefficient.
@@ -58,19 +69,21 @@ class EquationRegressor(AbstractRegressor):
             width: The width of the hidden layers.
             velocity_reads: What a depends on, of "x", "t" and "u".
             source_reads: What c depends on, of "x", "t" and "u".
+            velocity_terms: Terms of a formula that is added to the network of a, such as "u**2"; see `default_terms`.
+            source_terms: Terms of a formula that is added to the network of c.
             key: Random key of the initial weights.
 
         Returns:
             The regressor.
 
         Raises:
-            ValueError: If a coefficient depends on nothing, or on anything else.
+            ValueError: If a coefficient depends on nothing, or on anything else, or a term is not a formula.
         """
         keys = jax.random.split(key, 3)
         d, n = scaling.dim, scaling.values
         field = EquationField(
-            Coefficient.build(velocity_reads, scaling, d, width=width, key=keys[0]),
-            Coefficient.build(source_reads, scaling, n, width=width, key=keys[1]),
+            Coefficient.build(velocity_reads, scaling, d, width=width, terms=velocity_terms, key=keys[0]),
+            Coefficient.build(source_reads, scaling, n, width=width, terms=source_terms, key=keys[1]),
             d,
         )
         initial = mlp([d, width, width, n], key=keys[2])
@@ -79,18 +92,48 @@ class EquationRegressor(AbstractRegressor):
     def __call__(
         self, x: Float[Array, "points d"], t: Float[Array, "points"], *, solver: Solver | None = None
     ) -> RegressionResult:
-        # The foot point is differentiated in both modes, which only this adjoint allows.
-        solver = dataclasses.replace(solver or DEFAULT_PDE_SOLVER, adjoint="direct", per_sample=False)
+        # Forward mode for the foot point, reverse mode for the parameters: only this adjoint has both.
+        solver = dataclasses.replace(solver or DEFAULT_EQUATION_SOLVER, adjoint="direct", per_sample=False)
         position, time = self.scaling.scale_position(x), t[:, None] / self.scaling.time
-        foot_point, found = find_roots(
+        networks = (self.initial_network, self.field)
+        frozen = freeze(networks)
+        foot = search_roots(
             lambda foot, row, networks: _solve(networks, foot[None], row[1][None], solver).x[0] - row[0],  # pyright: ignore[reportOptionalSubscript]
             position,
             (position, time),
-            (self.initial_network, self.field),
+            frozen,
         )
-        solution = _solve((self.initial_network, self.field), foot_point, time, solver)
-        u, foot_point = self.scaling.unscale_value(solution.u), self.scaling.unscale_position(foot_point)
-        return RegressionResult(u, foot_point, jnp.ones_like(t), found & succeeded(solution), solution)
+        spread, slope = _differentiate_by_foot(frozen, foot, lax.stop_gradient(time), solver)
+        solution = _solve(networks, foot, time, solver)
+        assert solution.x is not None
+        # One step of Newton's method from a root: zero, with the derivative of the foot point in it.
+        missed = solution.x - position
+        found = (jnp.abs(lax.stop_gradient(missed)) <= _TOLERANCE * (1 + jnp.abs(position))).all(axis=1)
+        change = _divide(spread, jnp.where(found[:, None], missed, 0))
+        u = solution.u - jnp.einsum("bnd,bd->bn", slope, change)
+        return RegressionResult(
+            self.scaling.unscale_value(u),
+            self.scaling.unscale_position(foot - change),
+            jnp.ones_like(t),
+            found & succeeded(solution),
+            solution,
+        )
+
+    def problem(self, *domain: tuple[float, float]) -> "LearnedProblem":
+        """Make a problem of the learned equation, for `charax.pde.solve`, `shock_time`, `shocks` and the others.
+
+        Args:
+            domain: (lower, upper) per space dimension: where the learned initial value is believed.
+
+        Returns:
+            The problem. If there is a single value, its u is a number per point, as `charax.pde` has it.
+
+        Raises:
+            ValueError: If the domain is empty, not finite, or has a wrong number of dimensions.
+        """
+        from charax.models._equation_problem import LearnedProblem
+
+        return LearnedProblem(self, domain)
 
     def velocity(
         self, x: Float[Array, "batch d"], t: Float[Array, "batch"], u: Float[Array, "batch n"]
@@ -150,8 +193,47 @@ class EquationRegressor(AbstractRegressor):
         assert solution.characteristic is not None
         return self.scaling.unscale_position(solution.characteristic)
 
+    def spread(
+        self, foot_point: Float[Array, "points d"], t: Float[Array, "points"], *, solver: Solver | None = None
+    ) -> Float[Array, "points d d"]:
+        """Compute how neighboring characteristics spread, ∂x/∂ξ; it is singular where they cross.
+
+        Args:
+            foot_point: Where the characteristics start at t = 0.
+            t: Times.
+            solver: How to integrate; `DEFAULT_EQUATION_SOLVER` by default.
+
+        Returns:
+            The derivative of the position at each time with respect to the foot point.
+        """
+        solver = dataclasses.replace(solver or DEFAULT_EQUATION_SOLVER, adjoint="direct", per_sample=False)
+        foot, time = self.scaling.scale_position(foot_point), t[:, None] / self.scaling.time
+        scale = jnp.asarray(self.scaling.position_scale, foot.dtype)
+        return (
+            _differentiate_by_foot((self.initial_network, self.field), foot, time, solver)[0] * scale[:, None] / scale
+        )
+
     def _scale(self, x: Array, t: Array, u: Array) -> tuple[Array, Array, Array]:
         return self.scaling.scale_position(x), t[:, None] / self.scaling.time, self.scaling.scale_value(u)
+
+
+def _differentiate_by_foot(
+    networks: tuple[Network, EquationField], foot: Array, time: Array, solver: Solver
+) -> tuple[Float[Array, "points d d"], Float[Array, "points n d"]]:
+    """∂x/∂ξ and ∂u/∂ξ at the end of the characteristics."""
+
+    def end(foot: Array) -> tuple[Array | None, Array]:
+        solution = _solve(networks, foot, time, solver)
+        return solution.x, solution.u
+
+    along = lambda unit: jax.jvp(end, (foot,), (jnp.broadcast_to(unit, foot.shape),))[1]
+    return jax.vmap(along, out_axes=-1)(jnp.eye(foot.shape[1], dtype=foot.dtype))  # pyright: ignore[reportReturnType]
+
+
+def _divide(matrix: Float[Array, "points d d"], vector: Float[Array, "points d"]) -> Float[Array, "points d"]:
+    if vector.shape[1] == 1:
+        return vector / matrix[:, 0]
+    return jnp.linalg.solve(matrix, vector[..., None])[..., 0]
 
 
 def _solve(

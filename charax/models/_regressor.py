@@ -15,6 +15,9 @@ from charax.solve import Outcome, Solution, Solver
 DEFAULT_PDE_SOLVER = Solver("midpoint", steps=6)
 """The default solver of regressors, as accurate as their networks."""
 
+DEFAULT_EQUATION_SOLVER = Solver("bosh3", steps=6)
+"""The default solver of learned equations, whose coefficients would make up for errors of the solver."""
+
 _MIN_DETERMINANT = 0.25
 """Below this determinant neighbouring characteristics are penalised: they contracted to a quarter of their distance."""
 
@@ -41,8 +44,8 @@ class RegressionResult(eqx.Module):
     """det ∂x/∂ξ of the map from foot points ξ to positions x at time t; at 0 neighbouring characteristics cross."""
     found: Bool[Array, "points"]
     """False where the root finder found no foot point or the solve failed: u is meaningless there."""
-    solution: Solution
-    """The solution along the characteristics."""
+    solution: Solution | None
+    """The solution along the characteristics; None if nothing was integrated."""
 
 
 class AbstractRegressor(eqx.Module):

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from charax.paper._experiment import AbstractExperiment
 from charax.paper._report import Column, Report
 from charax.paper.ablation import Ablation
+from charax.paper.equations import Equations
 from charax.paper.kinetic import Kinetic
 from charax.paper.pde import PDE
 from charax.paper.propositions import Propositions
@@ -28,6 +29,7 @@ EXPERIMENTS: Mapping[str, type[AbstractExperiment]] = MappingProxyType(
             Kinetic,
             Table2,
             PDE,
+            Equations,
             Timeseries,
             Ablation,
         )

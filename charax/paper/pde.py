@@ -52,7 +52,8 @@ EQUATION = PDEConfig(
     method="equation",
     width=16,
     points=1000,
-    solver=SolverConfig(steps=3),
+    refine=False,
+    solver=SolverConfig(solver="midpoint", steps=3),
     optimizer=OptimizerConfig(learning_rate=1e-2, weight_decay=0.0),
     loop=LoopConfig(epochs=100, batch_size=200),
 )

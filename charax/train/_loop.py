@@ -20,6 +20,7 @@ from charax.train._evaluation import make_evaluation
 from charax.train._failure import catch_failed_solve
 from charax.train._folder import explain_failed_write, find_checkpoints
 from charax.train._json import read_json_lines
+from charax.train._parameters import flatten_model
 from charax.train._process import small_products
 from charax.train._progress import AbstractProgress, Silent
 from charax.train._step import MAX_SKIPPED_STEPS, StepMetrics, TrainState, initial_state, make_epoch, make_optimizer
@@ -141,16 +142,18 @@ class _Training:
             self.progress.stop()
         if self.checkpoints is not None:
             self.checkpoints.close()
-        test = self.evaluate(self.best, self.splits.test)
+        model, found = self.task.refine(eqx.filter_jit(self.unflatten)(self.best), self.splits, self.progress.say)
+        test = self.evaluate(self.devices.replicate(flatten_model(model)[0]), self.splits.test)
         seconds = time.monotonic() - began
         self.history.append(
             {
                 **{f"test_{name}": _finite(value) for name, value in test.items()},
+                **found,
                 "best_epoch": self.position.best_epoch,
                 "seconds": seconds,
             }
         )
-        return FitResult(eqx.filter_jit(self.unflatten)(self.best), self.history, seconds)
+        return FitResult(model, self.history, seconds)
 
     def _run_epoch(self, request: StopRequest, began: float) -> None:
         epoch, every = self.position.epoch, self.loop.checkpoint_steps

@@ -98,6 +98,15 @@ class Run:
         task = self.trained.task
         return _advice(self.folder, self.config, self.epochs, task.monitor, higher_is_better=task.higher_is_better)
 
+    @property
+    def problem(self) -> Any:
+        """The learned equation as a `charax.pde` problem: for `solve`, `characteristics`, `shock_time`, `shocks`.
+
+        Raises:
+            ValueError: If the model has not learned an equation.
+        """
+        return self.trained.task.problem(self.trained.model)
+
     def summary(self) -> dict[str, Any]:
         """Summarize the run.
 

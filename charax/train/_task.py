@@ -194,6 +194,35 @@ class AbstractTask(eqx.Module):
             A few of them, by the names that `--json` prints.
         """
 
+    def refine(
+        self, model: eqx.Module, splits: Splits, say: Callable[[str], None]
+    ) -> tuple[eqx.Module, dict[str, Any]]:
+        """Improve a trained model by other means than gradient descent, before the test split is evaluated.
+
+        Args:
+            model: The model with the best weights.
+            splits: The data; the test split must not be used.
+            say: Where to report.
+
+        Returns:
+            The model, with the same structure, and what to store about it next to the metrics of the test split.
+        """
+        return model, {}
+
+    def problem(self, model: eqx.Module) -> Any:
+        """Make a `charax.pde` problem of a learned equation.
+
+        Args:
+            model: The trained model.
+
+        Returns:
+            The problem.
+
+        Raises:
+            ValueError: If this model has not learned an equation.
+        """
+        raise ValueError("this model has not learned an equation: train it with charax train pde --method equation")
+
     @property
     def conditional_classes(self) -> tuple[str, ...]:
         """The classes that the model is conditioned on; empty if it is not conditional."""

@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import joblib
 import numpy as np
 import pytest
@@ -179,3 +180,18 @@ def test_prediction_with_adaptive_steps_does_not_depend_on_the_other_rows():
     regressor = CNODERegressor(**settings).fit(ROWS, LENGTHS)
     one_by_one = np.concatenate([regressor.predict(row[None]) for row in ROWS[:5]])
     np.testing.assert_allclose(regressor.predict(ROWS)[:5], one_by_one, rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_a_learned_equation_is_a_problem_in_the_units_of_the_data():
+    random = np.random.default_rng(0)
+    X = np.stack([random.uniform(0, 30, 200), random.uniform(5, 9, 200)], axis=1)  # a wave that moves at speed 2
+    u = 50 + 20 * np.sin((X[:, 0] - 2 * X[:, 1]) / 5)
+    regressor = CharacteristicRegressor("equation", max_iter=150, random_state=0).fit(X, u)
+    problem = regressor.problem_
+    assert problem.domain == regressor.domain_
+    x, t, values = jnp.full((3, 1), 15.0), jnp.full(3, 2.0), jnp.array([40.0, 50.0, 60.0])
+    np.testing.assert_allclose(problem.velocity(x, t, values)[:, 0], 2, atol=0.2)
+    np.testing.assert_allclose(problem.source(x, t, values), 0, atol=2)
+    with pytest.raises(AttributeError, match="learns no equation"):
+        _ = CharacteristicRegressor("node-fair", max_iter=1, random_state=0).fit(X, u).problem_

@@ -105,6 +105,39 @@ def test_known_coefficients_give_the_solution_of_their_equation():
     np.testing.assert_allclose(out.u[:, 0], PaperProblem().exact(X, T), rtol=1e-3)
 
 
+def test_a_learned_equation_is_a_problem_in_the_units_of_the_data():
+    scaling = Scaling((10.0,), (4.0,), 2.0, (1.0,), (0.5,))
+    model = EquationRegressor.build(scaling, width=4, key=jax.random.key(0))
+    model = jax.tree.map(lambda leaf: leaf + 0.1, model)
+    problem = model.problem((8.0, 12.0))
+    x, t, u = jnp.array([[9.0], [11.0]]), jnp.array([0.5, 1.0]), jnp.array([0.8, 1.2])
+    assert problem.domain == ((8.0, 12.0),)
+    np.testing.assert_allclose(problem.velocity(x, t, u), model.velocity(x, t, u[:, None]))
+    np.testing.assert_allclose(problem.source(x, t, u), model.source(x, t, u[:, None])[:, 0])
+    np.testing.assert_allclose(problem.initial(x), model.initial(x)[:, 0])
+    with pytest.raises(ValueError, match="no closed form"):
+        problem.exact(x, t)
+    with pytest.raises(ValueError, match="2 dimensions"):
+        model.problem((0.0, 1.0), (0.0, 1.0))
+
+
+def test_characteristics_of_a_learned_equation_spread_as_those_of_burgers_equation():
+    model = EquationRegressor(
+        initial_network=jnp.sin,
+        field=EquationField(
+            Coefficient(lambda u: u, jnp.zeros_like, ("u",)), Coefficient(jnp.zeros_like, jnp.zeros_like, ("u",)), 1
+        ),
+        scaling=Scaling((0.0,), (2.0,), 4.0, (0.0,), (1.0,)),
+    )
+    # In scaled units: x = ξ + t·sin ξ.
+    foot, t = jnp.array([[1.0], [6.0]]), jnp.array([2.0, 3.0])
+    np.testing.assert_allclose(model.spread(foot, t)[:, 0, 0], 1 + t / 4 * jnp.cos(foot[:, 0] / 2), rtol=1e-4)
+    out, gradient = evaluate(model, 2 * (foot / 2 + (t / 4)[:, None] * jnp.sin(foot / 2)), t)
+    np.testing.assert_allclose(out.foot_point, foot, rtol=1e-4)
+    slope = jnp.cos(foot[:, 0] / 2) / (1 + t / 4 * jnp.cos(foot[:, 0] / 2)) / 2
+    np.testing.assert_allclose(gradient[:, 0], slope, rtol=1e-3)
+
+
 def test_coefficients_are_in_the_units_of_the_data():
     scaling = Scaling((10.0,), (4.0,), 2.0, (1.0,), (0.5,))
     model = eqx.filter_eval_shape(EquationRegressor.build, scaling, width=4, key=jax.random.key(0))
@@ -126,7 +159,7 @@ def test_baseline_of_the_paper_starts_at_zero_and_the_fair_one_need_not():
     assert float(jnp.abs(start(fair)).min()) > 0.1
 
 
-@pytest.mark.parametrize("method", ["c-node", "equation", "node", "node-fair"])
+@pytest.mark.parametrize("method", ["c-node", "equation", "node", "node-fair", "mlp"])
 def test_two_dimensions_and_two_values_have_their_shapes(method):
     @functools.partial(jax.eval_shape, x=X[:3] * jnp.ones(2), t=T[:3])
     def shapes(x, t):

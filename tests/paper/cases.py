@@ -91,6 +91,14 @@ CASES = {
         figures="deviations.png",
         plotted="pde-paper-node-fair-seed0",
     ),
+    "equations": Case(
+        "--budget smoke --method mlp --epochs 1",
+        1,
+        "problem noise method error_inside_percent error_inside_percent_sd error_beyond_percent "
+        "error_beyond_percent_sd coefficient_error_percent right_terms lost_percent equation parameters seconds",
+        record="budget seeds",
+        figures="equations.png",
+    ),
     "timeseries": Case(
         "--method node-fair --seeds 1 --epochs 1",
         6,

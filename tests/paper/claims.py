@@ -41,6 +41,14 @@ def check_pde(answer: dict[str, Any]) -> None:
     assert row["parameters"] == 770
 
 
+def check_equations(answer: dict[str, Any]) -> None:
+    (row,) = answer["rows"]
+    assert (row["problem"], row["noise"], row["method"]) == ("growth", 0.0, "mlp")
+    assert row["error_beyond_percent"] > row["error_inside_percent"] > 0
+    assert row["equation"] is row["right_terms"] is row["coefficient_error_percent"] is None  # it knows no equation
+    assert row["parameters"] == 697
+
+
 def check_timeseries(answer: dict[str, Any]) -> None:
     assert [row["interval"] for row in answer["rows"]] == [[n, n + 1] for n in range(6)]
     assert {round(row["deviation_percent_floor"], 2) for row in answer["rows"]} == {17.16}
@@ -65,6 +73,7 @@ CLAIMS = {
     "table1": check_table1,
     "kinetic": check_kinetic,
     "pde": check_pde,
+    "equations": check_equations,
     "timeseries": check_timeseries,
     "ablation": check_ablation,
     "separations": lambda answer: [(row["variant"], row["k"]) for row in answer["rows"]] == [("c-node-k2-u0", 2)],

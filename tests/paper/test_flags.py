@@ -55,6 +55,14 @@ OTHER: dict[str, dict[str, tuple[dict[str, Any], Any]]] = {
         "seeds": ({}, 7),
         "epochs": ({}, 7),
     },
+    "equations": {
+        "budget": ({}, "smoke"),
+        "problem": ({}, ("cubic",)),
+        "method": ({}, ("mlp",)),
+        "noise": ({}, (0.2,)),
+        "seeds": ({}, 2),
+        "epochs": ({}, 7),
+    },
     "timeseries": {"method": ({}, ("node",)), "seeds": ({}, 7), "epochs": ({}, 7)},
     "ablation": {
         "budget": ({}, "cpu"),
@@ -71,6 +79,11 @@ FLAGS = [(name, field.name) for name, experiment in EXPERIMENTS.items() for fiel
 
 RESULTS = {
     "tabular": HeldOut(flow=0.0, gaussian=0.0, kernel=0.0, parameters=0, nfe=0.0, seconds=0.0),
+    "equations": {
+        **dict.fromkeys(("error_inside_percent", "error_beyond_percent", "coefficient_error_percent"), 0.0),
+        **dict.fromkeys(("lost_inside_percent", "lost_beyond_percent", "right_terms", "parameters", "seconds"), 0.0),
+        "equation": None,
+    },
     "separations": _separation_training.Result([0.0], 0.0, 0, 0.0, {}),
 }
 """What stands for a result that is stored; other experiments get none."""
@@ -96,6 +109,7 @@ def work_of(monkeypatch, tmp_path_factory):
             "charax.paper._separation_training.learn",
             "charax.paper.propositions._intersecting.run",
             "charax.paper.tabular.evaluate",
+            "charax.paper.equations.learn",
         ):
             monkeypatch.setattr(place, begin)
         with suppress(IndexError, AttributeError, StatisticsError):  # there is nothing to report

@@ -24,6 +24,14 @@ def test_roots_and_their_gradients_are_those_of_the_closed_form():
     np.testing.assert_allclose(gradient, jnp.sum(-(roots**3) / (1 + 3 * roots**2)), rtol=1e-3)
 
 
+def test_a_root_far_away_is_found_where_newtons_method_alone_diverges():
+    rows = jnp.array([[0.0], [40.0], [-7.0]])
+    steep = lambda root, row, _: jnp.arctan(5 * (root - row)) + 0.01 * (root - row)
+    roots, found = jax.jit(lambda rows: find_roots(steep, rows + 3.0, rows, None))(rows)
+    assert found.all()
+    np.testing.assert_allclose(roots, rows, atol=1e-4)
+
+
 def test_sample_without_a_root_is_marked_and_the_others_are_not():
     rows = jnp.array([[1.0], [-1.0]])
     find = jax.jit(lambda rows: find_roots(lambda root, row, _: root**2 - row, jnp.full((2, 1), 0.7), rows, None))

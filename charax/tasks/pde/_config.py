@@ -40,18 +40,27 @@ class PDEConfig(AbstractConfig):
     name: ClassVar[str] = "pde"
 
     data: str = "paper"
-    """Built-in problem, or the path of an .npz, .csv or .parquet with x (or x1, x2 …), t and u (or u1, u2 …)."""
+    """Built-in problem, or the path of an .npz, .csv or .parquet with x (or x1, x2 …), t and u (or u1, u2 …), or of an
+    .npz or .mat with a grid x[i], t[j], u[i, j]."""
     method: PDEMethod = "c-node"
     """c-node: the paper's C-NODE. equation: learns a and c of uₜ + a·∇u = c. node: the paper's baseline. node-fair: a
-    Neural ODE that learns the initial value, too."""
+    Neural ODE that learns the initial value, too. mlp: a network of x and t."""
     width: int = 15
     """Width of the networks."""
     velocity_reads: tuple[Dependence, ...] = ("u",)
     """What the velocity of `equation` depends on: x, t, u."""
     source_reads: tuple[Dependence, ...] = ("u",)
     """What the source of `equation` depends on: x, t, u."""
+    refine: bool = True
+    """Fit the networks of `equation` by least squares after training, and search for the formula of the equation."""
+    terms: tuple[str, ...] = ()
+    """Terms to search in addition to powers, products and sines, such as exp(u) or x*u**2."""
     points: int = 200
-    """Training samples of a built-in problem, and as many test samples."""
+    """Training samples of a built-in problem, and as many test samples; of a grid, training samples to draw."""
+    noise: float = 0.0
+    """Standard deviation of noise on the training samples of a built-in problem, relative to the range of u."""
+    until: float | None = None
+    """Use only the samples of a file up to this time."""
     extrapolate: bool = False
     """Predict outside of the range of the data, too."""
     solver: SolverConfig = field(default_factory=SolverConfig)
@@ -64,7 +73,7 @@ class PDEConfig(AbstractConfig):
     """How long to train."""
 
     def __post_init__(self):
-        check_range(self, least={"width": 1, "points": 10})
+        check_range(self, least={"width": 1, "points": 10, "noise": 0})
         check_sizes(self, width="width", points="lines")
 
     @staticmethod
@@ -72,7 +81,9 @@ class PDEConfig(AbstractConfig):
         return pde.PDETask
 
     def load_data(self) -> TaskData:
-        loaded = data.load_solution(self.data, seed=self.loop.seed, points=self.points)
+        loaded = data.load_solution(
+            self.data, seed=self.loop.seed, points=self.points, noise=self.noise, until=self.until
+        )
         rows = train.repeat_rows(len(loaded.train.t), _STEPS_PER_EPOCH * (self.loop.batch_size or train.BATCH_SIZE))
         return TaskData(Splits(loaded.train.take(rows), loaded.validation, loaded.test), pde.PDESpec.from_data(loaded))
 
@@ -80,11 +91,15 @@ class PDEConfig(AbstractConfig):
         return self.task_type()(
             method=self.method,
             width=self.width,
-            solver=self.solver.build(models.DEFAULT_PDE_SOLVER),
+            solver=self.solver.build(
+                models.DEFAULT_EQUATION_SOLVER if self.method == "equation" else models.DEFAULT_PDE_SOLVER
+            ),
             spec=spec,
             velocity_reads=self.velocity_reads,
             source_reads=self.source_reads,
             extrapolate=self.extrapolate,
+            is_refined=self.refine,
+            terms=self.terms,
         )
 
     def resolve_paths(self) -> Self:

@@ -1,6 +1,6 @@
 """Figures of a learned PDE: its fit, its solution with characteristics, its equation."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import equinox as eqx
@@ -10,14 +10,20 @@ from jaxtyping import Array
 
 from charax.data import BOXES
 from charax.models import AbstractRegressor, EquationRegressor
-from charax.pde import PROBLEMS, AbstractProblem, characteristics
+from charax.pde import PROBLEMS, AbstractProblem, characteristics, shocks
+from charax.pde._entropy import solve_entropy
 from charax.plotting import C_NODE, EXACT, save_figure
 from charax.plotting import plot_equation as plot_coefficient
+from charax.tasks.pde._least_squares import distinct_rows, single_threaded_blas
+from charax.tasks.pde._posterior import draw_members, find_shock_time
+from charax.tasks.pde._refinement import current_fit
 from charax.tasks.pde._task import PDETask
 from charax.train import Splits
 
 _SIDE = 64
 _CURVES = 15
+_LATEST_SHOCK = 2.0
+"""Shocks are plotted if they form before this many times the last time of the data."""
 
 
 def plot_pde(task: PDETask, model: AbstractRegressor, splits: Splits, folder: Path, data: str) -> list[Path]:
@@ -28,8 +34,22 @@ def plot_pde(task: PDETask, model: AbstractRegressor, splits: Splits, folder: Pa
     if scaling.dim == 1:
         paths.append(plot_solution(task, model, known, folder / "solution.png"))
     if isinstance(model, EquationRegressor) and scaling.dim == scaling.values == 1:
-        paths.append(plot_equation(task, model, known, folder / "equation.png"))
+        members = draw_ensemble(task, model, splits) if task.is_refined else []
+        paths.append(plot_equation(task, model, known, folder / "equation.png", members=members, splits=splits))
+        domain, end = task.find_domain(model)[0], task.spec.upper[1]
+        shock = find_shock_time(model, domain, _LATEST_SHOCK * end)
+        if np.isfinite(shock):
+            paths.append(plot_shocks(task, model, folder / "shocks.png", until=max(end, 1.5 * shock)))
     return paths
+
+
+def draw_ensemble(
+    task: PDETask, model: EquationRegressor, splits: Splits, *, count: int = 8
+) -> list[EquationRegressor]:
+    """Equations that the data cannot tell from the learned one."""
+    train, validation = distinct_rows(splits.train), distinct_rows(splits.validation)
+    with single_threaded_blas():
+        return draw_members(current_fit(model), train, validation, task.solver, count=count).members
 
 
 def plot_fit(task: PDETask, model: AbstractRegressor, splits: Splits, path: Path) -> Path:
@@ -87,7 +107,15 @@ def plot_solution(task: PDETask, model: AbstractRegressor, known: AbstractProble
     return path
 
 
-def plot_equation(task: PDETask, model: eqx.Module, known: AbstractProblem | None, path: Path) -> Path:
+def plot_equation(
+    task: PDETask,
+    model: eqx.Module,
+    known: AbstractProblem | None,
+    path: Path,
+    *,
+    members: Sequence[eqx.Module] = (),
+    splits: Splits | None = None,
+) -> Path:
     """Plot the learned velocity and source over u at the middle of the data, and the exact ones if known.
 
     Args:
@@ -95,17 +123,62 @@ def plot_equation(task: PDETask, model: eqx.Module, known: AbstractProblem | Non
         model: A trained `EquationRegressor`.
         known: The true equation, if there is one.
         path: The file.
+        members: An ensemble, whose spread is plotted as a band of two standard deviations.
+        splits: The data; how many samples have each value is plotted below.
 
     Returns:
         The file.
     """
     u, learned, truth = task.tabulate_equation(model, known)
+    others = [task.tabulate_equation(member)[1] for member in members]
     with save_figure(path, width=7.2, height=3.0) as figure:
         for axis, name in zip(figure.subplots(1, 2), ("velocity", "source"), strict=True):
+            if others:
+                spread = 2 * np.std([one[name] for one in others], axis=0)
+                band = learned[name] - spread, learned[name] + spread
+                axis.fill_between(u, *band, color=C_NODE, alpha=0.25, linewidth=0, label="two standard deviations")
             plot_coefficient(u, learned, truth, axis, name=name)
+            if splits is not None:
+                below = axis.twinx()
+                below.hist(splits.train.u[:, 0], bins=40, color="0.8", zorder=0)
+                below.set(ylim=(0, 6 * below.get_ylim()[1]), yticks=[])
+                below.grid(visible=False)
+                axis.set_zorder(below.get_zorder() + 1)
+                axis.patch.set_visible(False)
             if np.ptp(learned[name]) < 0.05 * np.ptp(learned["velocity"]):
                 half = 0.5 * np.ptp(learned["velocity"])  # what is nearly zero should look like it
                 axis.set_ylim(-half, half)
+    return path
+
+
+def plot_shocks(task: PDETask, model: EquationRegressor, path: Path, *, until: float) -> Path:
+    """Plot the entropy solution of a learned equation with its characteristics and the paths of its shocks.
+
+    Args:
+        task: The task.
+        model: The trained model.
+        path: The file.
+        until: The last time.
+
+    Returns:
+        The file.
+    """
+    problem, (left, right) = task.problem(model), (task.spec.lower[0], task.spec.upper[0])
+    x, t = np.linspace(left, right, _SIDE), np.linspace(0, until, _SIDE)
+    grid = np.stack([axis.reshape(-1) for axis in np.meshgrid(x, t)], axis=1).astype(np.float32)
+    solved = solve_entropy(problem, jnp.asarray(grid[:, :1]), jnp.asarray(grid[:, 1]), None)
+    found = shocks(problem, jnp.asarray(t, jnp.float32))
+    with save_figure(path, width=5.4, height=3.6) as figure:
+        axis = figure.add_subplot()
+        values = np.ma.masked_invalid(np.asarray(solved.u).reshape(_SIDE, _SIDE))
+        figure.colorbar(axis.pcolormesh(x, t, values, cmap="viridis", shading="nearest"), ax=axis)
+        _plot_characteristics(axis, model.characteristics, (left, right), t)
+        times = np.broadcast_to(t[:, None], found.x.shape)
+        axis.plot(np.asarray(found.x)[found.valid], times[found.valid], ".", color="red", markersize=4, label="shocks")
+        axis.axhline(task.spec.upper[1], color="black", linestyle="--", linewidth=1, label="last time of the data")
+        axis.grid(visible=False)
+        axis.set(xlabel=task.spec.position_columns[0], ylabel="t", xlim=(left, right), ylim=(0, until))
+        axis.legend(loc="upper right")
     return path
 
 

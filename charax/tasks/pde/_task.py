@@ -1,5 +1,6 @@
 """Learn u(x, t) from samples of it: squared errors, relative errors, points without a characteristic."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,24 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from charax.data import DataError, SolutionData, SolutionSamples, read_points
-from charax.models import AbstractRegressor, Dependence, PDEMethod, Scaling, build_regressor, crossing_penalty
+from charax.models import (
+    AbstractRegressor,
+    Dependence,
+    EquationRegressor,
+    LearnedProblem,
+    PDEMethod,
+    Scaling,
+    build_regressor,
+    crossing_penalty,
+    default_terms,
+)
+from charax.models._equation_field import name_variables
 from charax.pde import AbstractProblem
+from charax.pde._entropy import solve_entropy
+from charax.pde._foot import PointStatus
 from charax.plotting import Section
 from charax.solve import Solver
+from charax.solve._roots import freeze
 from charax.train import AbstractTask, Predictions, Program, Splits, mark_failures, solve_in_batches
 
 Coefficients = dict[str, Float[np.ndarray, "points"]]
@@ -90,6 +105,10 @@ class PDETask(AbstractTask):
     """What the source of `equation` depends on."""
     extrapolate: bool = eqx.field(static=True, default=False)
     """Predict outside of the range of the data, too."""
+    is_refined: bool = eqx.field(static=True, default=True)
+    """Whether `equation` is fitted by least squares and searched for a formula."""
+    terms: tuple[str, ...] = eqx.field(static=True, default=())
+    """Terms to search for in addition to the usual ones."""
 
     @property
     def monitor(self) -> str:
@@ -100,13 +119,51 @@ class PDETask(AbstractTask):
         return False
 
     def build(self, key: PRNGKeyArray) -> AbstractRegressor:
-        reads = {"velocity_reads": self.velocity_reads, "source_reads": self.source_reads}
+        reads: dict[str, Any] = {"velocity_reads": self.velocity_reads, "source_reads": self.source_reads}
+        if self.method == "equation" and self.is_refined:
+            library = lambda reads: (*default_terms(name_variables(reads, self.spec.scaling)), *self.terms)
+            reads |= {"velocity_terms": library(self.velocity_reads), "source_terms": library(self.source_reads)}
         return build_regressor(self.method, self.spec.scaling, width=self.width, **reads, key=key)
+
+    def refine(
+        self, model: eqx.Module, splits: Splits, say: Callable[[str], None]
+    ) -> tuple[eqx.Module, dict[str, Any]]:
+        """Fit an equation by least squares, and search for its formula."""
+        if not (isinstance(model, EquationRegressor) and self.is_refined):
+            return model, {}
+        from charax.tasks.pde._refinement import refine_equation
+
+        return refine_equation(model, splits, self.solver, self.find_domain, say)
+
+    def problem(self, model: eqx.Module) -> LearnedProblem:
+        """Make a problem of the learned equation, on the part of space from which the data's characteristics start."""
+        if not isinstance(model, EquationRegressor):
+            return super().problem(model)
+        return model.problem(*self.find_domain(model))
+
+    def find_domain(self, model: eqx.Module) -> tuple[tuple[float, float], ...]:
+        """Find the part of space from which the characteristics of the data start.
+
+        Args:
+            model: A trained `EquationRegressor`.
+
+        Returns:
+            (lower, upper) per space dimension; it includes the range of the data.
+        """
+        lower, upper = np.asarray(self.spec.lower), np.asarray(self.spec.upper)
+        shares = np.random.default_rng(0).uniform(size=(256, len(lower)))
+        face = np.arange(256) % (2 * len(lower) - 1)  # all faces of the box but the initial one
+        shares[np.arange(256), face // 2] = np.where(face == 2 * len(lower) - 2, 1.0, face % 2)
+        points = (lower + shares * (upper - lower)).astype(np.float32)
+        out = _find_feet(model, jnp.asarray(points), self.solver)
+        feet, found = np.asarray(out[0]), np.asarray(out[1])
+        ends = np.concatenate([feet[found], lower[None, :-1], upper[None, :-1]])
+        return tuple((float(low), float(high)) for low, high in zip(ends.min(axis=0), ends.max(axis=0), strict=True))
 
     def loss(
         self, model: eqx.Module, batch: SolutionSamples, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
-        out = model(batch.x, batch.t, solver=self.solver)  # pyright: ignore[reportCallIssue]
+        out = _freeze_formula(model)(batch.x, batch.t, solver=self.solver)  # pyright: ignore[reportCallIssue]
         # A characteristic that was not found has no gradient; the other points are learned without it.
         error = jnp.where(out.found, self._squared_error(out.u, batch.u), 0)
         lost = 1 - out.found.mean()
@@ -134,6 +191,7 @@ class PDETask(AbstractTask):
             "error_percent": test["test_error_percent"],
             "validation_error_percent": best["validation_error_percent"],
             "lost": test["test_lost"],
+            **{name: test[name] for name in ("equation", "terms", "shock_time", "shock_time_sd") if name in test},
         }
 
     def predict(
@@ -144,7 +202,7 @@ class PDETask(AbstractTask):
         columns = read_points(inputs, spec.position_columns)
         if not self.extrapolate:
             self._check_range(columns.values, columns.row)
-        u, found = self.evaluate(model, columns.values.astype(np.float32))
+        u, found = self.evaluate_past_shocks(model, columns.values.astype(np.float32))
         spell = lambda row: [f"{value:.6g}" for value in row]
         rows = [spell(point) + spell(value) for point, value in zip(columns.values, u, strict=True)]
         header = [*spec.position_columns, "t", *spec.value_columns]
@@ -180,6 +238,36 @@ class PDETask(AbstractTask):
         """
         solve = lambda rows, solver: _evaluate(model, jnp.asarray(points[rows]), solver)
         _, u, found = solve_in_batches(solve, len(points), self.solver, batch_size=batch_size)
+        return u, found
+
+    def evaluate_past_shocks(
+        self, model: eqx.Module, points: Float[np.ndarray, "points dt"]
+    ) -> tuple[Float[np.ndarray, "points n"], Bool[np.ndarray, "points"]]:
+        """Evaluate the learned function, which past the first crossing of characteristics is the entropy solution.
+
+        Args:
+            model: The trained model.
+            points: Positions and times (x, t).
+
+        Returns:
+            The values, and whether each point has one. A model without an equation, or with several values or
+            dimensions, knows no shocks: it is evaluated as it is.
+        """
+        scaling = self.spec.scaling
+        if not isinstance(model, EquationRegressor) or scaling.dim != 1 or scaling.values != 1:
+            return self.evaluate(model, points)
+        from charax.tasks.pde._posterior import find_shock_time
+
+        problem, last = self.problem(model), float(points[:, 1].max())
+        shock = find_shock_time(model, problem.domain[0], last) if last > 0 else np.inf
+        late = points[:, 1] >= shock
+        u, found = np.zeros((len(points), 1), np.float32), np.zeros(len(points), bool)
+        if not late.all():
+            u[~late], found[~late] = self.evaluate(model, points[~late])
+        if late.any():
+            x, t = jnp.asarray(points[late, :1]), jnp.asarray(points[late, 1])
+            solved = solve_entropy(problem, x, t, None)
+            u[late, 0], found[late] = np.asarray(solved.u), np.asarray(solved.status) == PointStatus.FOUND
         return u, found
 
     def tabulate_equation(
@@ -236,6 +324,20 @@ class PDETask(AbstractTask):
             f"outside of the range of the training data, {spec.lower[column]:g} to {spec.upper[column]:g}: leave the "
             "row out, or train with --extrapolate"
         )
+
+
+def _freeze_formula(model: eqx.Module) -> eqx.Module:
+    """Gradient descent trains the networks: the weights of a formula are found afterwards."""
+    if not isinstance(model, EquationRegressor) or model.field.velocity.formula is None:
+        return model
+    where = lambda it: (it.field.velocity.formula, it.field.source.formula)
+    return eqx.tree_at(where, model, freeze(where(model)))
+
+
+@eqx.filter_jit
+def _find_feet(model: eqx.Module, points: Array, solver: Solver) -> tuple[Array, Array]:
+    out = model(points[:, :-1], points[:, -1], solver=solver)  # pyright: ignore[reportCallIssue]
+    return out.foot_point, out.found
 
 
 @eqx.filter_jit

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from charax.models import Scaling, build_regressor
 from charax.tasks.pde import PDEConfig
 from charax.train import load_model, load_run, save_config, save_model
 
@@ -46,9 +47,12 @@ def test_a_point_that_cannot_be_predicted_is_named_and_nothing_is_written(learne
 
 @pytest.fixture(scope="module")
 def crossing(tmp_path_factory) -> Path:
-    """A C-NODE with random weights so large that its characteristics cross: some points have none."""
+    """A C-NODE in the plane with random weights so large that its characteristics cross: some points have none.
+
+    On a line there is always one.
+    """
     folder = tmp_path_factory.mktemp("runs")
-    config = PDEConfig(method="c-node", width=4, points=50, extrapolate=True)
+    config = PDEConfig(data="advection-2d", method="c-node", width=4, points=50, extrapolate=True)
     spec = config.load_data().spec
     random = np.random.default_rng(1)
     draw = lambda leaf: jnp.asarray(4 * random.normal(size=leaf.shape), leaf.dtype)
@@ -59,8 +63,8 @@ def crossing(tmp_path_factory) -> Path:
 
 
 def write_grid(path: Path, *, reach: float) -> Path:
-    points = [f"{x:.4f},{t:.4f}" for x in np.linspace(1, 1 + reach, 10) for t in np.linspace(0.01, reach, 5)]
-    path.write_text("\n".join(["x,t", *points]) + "\n")
+    points = [f"{x:.4f},{-x:.4f},{t:.4f}" for x in np.linspace(0, reach, 10) for t in np.linspace(0.01, reach, 5)]
+    path.write_text("\n".join(["x1,x2,t", *points]) + "\n")
     return path
 
 
@@ -76,7 +80,7 @@ def test_points_without_a_characteristic_are_marked_and_the_others_are_answered(
     assert len(rows) == answer["predictions"] == 50
     assert 0 < len(failed) == answer["failed"] < 50
     assert all(row["u"] == "" and "no learned characteristic leads to this point" in row["status"] for row in failed)
-    assert all(row["x"] and row["t"] for row in failed)
+    assert all(row["x1"] and row["t"] for row in failed)
     assert all(np.isfinite(float(row["u"])) for row in rows if row["status"] == "ok")
 
 
@@ -95,12 +99,22 @@ def test_points_outside_of_the_data_are_answered_if_that_is_asked_for(crossing, 
 
 def test_lost_points_are_left_out_of_the_loss_and_too_many_skip_the_step(crossing):
     task, model = load_model(crossing)
-    splits = PDEConfig(points=50).load_data().splits
+    splits = PDEConfig(data="advection-2d", points=50).load_data().splits
     batch = splits.train.take(np.arange(40))
     loss, metrics = jax.jit(lambda batch: task.loss(model, batch, jax.random.key(0)))(batch)
     assert np.isfinite(loss)
     assert 0 < metrics["lost"] < 0.9
     assert metrics["failed"] == 0
+
+
+def test_on_a_line_no_point_is_lost_however_wild_the_characteristics():
+    model = build_regressor("c-node", Scaling.identity(1, 1), width=4, key=jax.random.key(0))
+    random, x = np.random.default_rng(1), jnp.linspace(-3, 3, 40)[:, None]
+    draw = lambda leaf: jnp.asarray(4 * random.normal(size=leaf.shape), leaf.dtype)
+    evaluate = eqx.filter_jit(lambda model: model(x, jnp.full(40, 1.0)).found)
+    for _ in range(5):
+        wild = jax.tree.map(lambda leaf: draw(leaf) if eqx.is_inexact_array(leaf) else leaf, model)
+        assert evaluate(wild).all()
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from charax.tasks.pde import PDEConfig
@@ -10,7 +11,10 @@ from tests.tasks.fields import Case, changed_parts, fields_of, shared_cases
 
 
 @pytest.fixture(scope="module")
-def cases() -> dict[str, Case]:
+def cases(tmp_path_factory) -> dict[str, Case]:
+    grid = tmp_path_factory.mktemp("data") / "grid.npz"
+    x, t = np.linspace(0, 1, 10), np.linspace(0, 1, 9)
+    np.savez(grid, x=x, t=t, u=np.sin(x[:, None] - t))
     base = PDEConfig(data="paper", method="c-node", width=4, points=20, loop=LoopConfig(epochs=2, batch_size=16))
     equation = replace(base, method="equation")
     return {
@@ -20,7 +24,11 @@ def cases() -> dict[str, Case]:
         "width": Case(base, {"width": 5}, "model"),
         "velocity_reads": Case(equation, {"velocity_reads": ("x", "u")}, "model"),
         "source_reads": Case(equation, {"source_reads": ("t",)}, "model"),
+        "refine": Case(equation, {"refine": False}, "model"),
+        "terms": Case(equation, {"terms": ("exp(u)",)}, "model"),
+        "noise": Case(base, {"noise": 0.1}, "data"),
         "points": Case(base, {"points": 30}, "data"),
+        "until": Case(replace(base, data=str(grid)), {"until": 0.5}, "data"),
         "extrapolate": Case(base, {"extrapolate": True}, "task"),
     }
 

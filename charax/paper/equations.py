@@ -1,0 +1,308 @@
+"""Equations from scattered samples: the structured form beside models that know no equation."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from charax import plotting, train
+from charax.models import Dependence, PDEMethod
+from charax.paper._comparison import average
+from charax.paper._experiment import AbstractExperiment, choose
+from charax.paper._records import load_or_compute
+from charax.paper._report import Column, Report
+from charax.tasks import PDEConfig
+from charax.train import AbstractProgress, LoopConfig, OptimizerConfig
+
+Budget = Literal["smoke", "cpu"]
+Method = Literal["equation", "c-node", "node-fair", "mlp"]
+Values = Float[np.ndarray, "points"]
+
+_LATER = 1.6
+"""How far beyond the data's last time the solution is asked for, relative to it."""
+
+
+class Equation(NamedTuple):
+    """An equation whose characteristics have a closed form, so that samples of its solution need no solver."""
+
+    text: str
+    flow: Callable[[Values, Values], tuple[Values, Values]]
+    """From foot points and times to positions and values."""
+    feet: tuple[float, float]
+    end_time: float
+    """The last time of the data; characteristics cross after 1.6 times that, if at all."""
+    coefficients: Mapping[str, float]
+    """Of the terms, by their names in `run.summary()["terms"]`."""
+    velocity_reads: tuple[Dependence, ...] = ("u",)
+
+
+def _burgers(foot: Values, t: Values) -> tuple[Values, Values]:
+    u = 2 + np.sin(foot)
+    return foot + t * u, u
+
+
+def _traffic(foot: Values, t: Values) -> tuple[Values, Values]:
+    u = 0.2 + 0.6 * np.exp(-(foot**2) / 2)
+    return foot + t * (1 - 2 * u), u
+
+
+def _cubic(foot: Values, t: Values) -> tuple[Values, Values]:
+    u = 1 + 0.5 * np.sin(foot)
+    return foot - u**2 * np.expm1(-0.4 * t) / 0.4, u * np.exp(-0.2 * t)
+
+
+def _reaction(foot: Values, t: Values) -> tuple[Values, Values]:
+    u = 0.05 + 0.5 * np.exp(-2 * foot**2)
+    return foot + t, u / (u + (1 - u) * np.exp(-2 * t))
+
+
+def _growth(foot: Values, t: Values) -> tuple[Values, Values]:
+    u = 1 + 0.5 * np.sin(foot)
+    return foot + u * np.expm1(t), u * np.exp(t)
+
+
+def _medium(foot: Values, t: Values) -> tuple[Values, Values]:
+    return 2 * np.arctan(np.tan(foot / 2) * np.exp(t)), (1 + 0.5 * np.cos(2 * foot)) * np.exp(-0.5 * t)
+
+
+EQUATIONS: Mapping[str, Equation] = MappingProxyType(
+    {
+        "burgers": Equation("u_t + u u_x = 0", _burgers, (0.0, 2 * np.pi), 0.6, {"u u_x": 1.0}),
+        "traffic": Equation("u_t + u_x - 2 u u_x = 0", _traffic, (-3.0, 3.0), 0.8, {"u_x": 1.0, "u u_x": -2.0}),
+        "cubic": Equation("u_t + u^2 u_x = -0.2 u", _cubic, (0.0, 2 * np.pi), 0.65, {"u^2 u_x": 1.0, "u": -0.2}),
+        "reaction": Equation(
+            "u_t + u_x = 2 u - 2 u^2", _reaction, (-2.0, 2.0), 1.0, {"u_x": 1.0, "u": 2.0, "u^2": -2.0}
+        ),
+        "growth": Equation("u_t + u u_x = u", _growth, (0.0, 2 * np.pi), 0.6, {"u u_x": 1.0, "u": 1.0}),
+        "medium": Equation(
+            "u_t + sin(x) u_x = -0.5 u", _medium, (0.3, 2.8), 1.0, {"sin(x) u_x": 1.0, "u": -0.5}, ("x",)
+        ),
+    }
+)
+"""The six equations. The first is the set-up of the conservative flux form networks (arXiv 2411.01746), `growth` is the
+paper's with a wave as its initial value."""
+
+WIDTHS: Mapping[PDEMethod, int] = MappingProxyType({"equation": 16, "node-fair": 24, "mlp": 24, "c-node": 15})
+"""About 430, 770, 697 and 755 parameters."""
+
+
+class Setting(NamedTuple):
+    """What a budget trains."""
+
+    problems: tuple[str, ...]
+    noise: tuple[float, ...]
+    seeds: int
+    epochs: int
+    points: int
+
+
+SETTINGS: Mapping[Budget, Setting] = MappingProxyType(
+    {
+        "smoke": Setting(("growth",), (0.0,), 1, 2, 100),
+        "cpu": Setting(tuple(EQUATIONS), (0.0, 0.05), 5, 40, 1000),
+    }
+)
+_EQUATION_EPOCHS = 4
+"""Least squares does the rest."""
+
+_COLUMNS = (
+    Column("equation", "problem"),
+    Column("method", "method"),
+    Column("noise", "noise", ".2f"),
+    Column("inside, %", "error_inside_percent", ".3f", "error_inside_percent_sd"),
+    Column("beyond, %", "error_beyond_percent", ".3f", "error_beyond_percent_sd"),
+    Column("coefficients, %", "coefficient_error_percent", ".3f"),
+    Column("right terms", "right_terms", ".2f"),
+    Column("s", "seconds", ".0f"),
+)
+
+
+@dataclass(frozen=True)
+class Equations(AbstractExperiment):
+    """Six equations from 1,000 samples each, clean and with noise: errors inside and beyond the data's times."""
+
+    name: ClassVar[str] = "equations"
+
+    budget: Budget = "cpu"
+    """smoke: one equation, one seed. cpu: six equations, clean and with 5% noise, five seeds."""
+    problem: tuple[str, ...] = ()
+    """Only these equations."""
+    method: tuple[Method, ...] = ()
+    """Only these methods."""
+    noise: tuple[float, ...] = ()
+    """Standard deviations of the noise relative to the range of u, instead of the budget's."""
+    seeds: int | None = None
+    """Seeds per row, instead of the budget's."""
+    epochs: int | None = None
+    """Epochs per run, instead of the budget's."""
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}-{self.budget}"
+
+    def run(self, folder: Path, progress: AbstractProgress) -> Report:
+        setting = SETTINGS[self.budget]
+        seeds = setting.seeds if self.seeds is None else self.seeds
+        if seeds < 1:
+            raise ValueError(f"seeds must be at least 1, got {seeds}")
+        problems = choose(self.problem, setting.problems, "equation", self.budget)
+        rows: list[dict[str, Any]] = []
+        methods: list[PDEMethod] = [one for one in WIDTHS if not self.method or one in self.method]
+        for method in methods:
+            epochs = _EQUATION_EPOCHS if method == "equation" else setting.epochs
+            epochs = epochs if self.epochs is None else self.epochs
+            for problem in problems:
+                for noise in self.noise or setting.noise:
+                    sizes = {"points": setting.points, "epochs": epochs}
+                    results = [
+                        learn(folder, problem, noise, method, **sizes, seed=seed, progress=progress)
+                        for seed in range(seeds)
+                    ]
+                    rows.append(_row(problem, noise, method, results))
+        return Report(
+            name=self.name,
+            title=f"Equations from data, budget {self.budget}: mean error in % of the mean |u|",
+            columns=_COLUMNS,
+            answer={"rows": rows},
+            record={"budget": self.budget, "seeds": seeds},
+            figures={"equations.png": lambda path: plot_errors(rows, path)},
+        )
+
+
+def sample_equation(name: str, points: int, *, seed: Sequence[int], between: tuple[float, float]) -> dict[str, Values]:
+    """Sample a solution at points (x, t) whose characteristics start at uniformly random feet.
+
+    Args:
+        name: One of `EQUATIONS`.
+        points: The number of samples.
+        seed: Seed of the random numbers.
+        between: The first and the last time, relative to the last time of the data.
+
+    Returns:
+        The arrays x, t and u.
+    """
+    equation, random = EQUATIONS[name], np.random.default_rng(seed)
+    foot = random.uniform(*equation.feet, points)
+    t = equation.end_time * random.uniform(*between, points)
+    x, u = equation.flow(foot, t)
+    return {"x": x, "t": t, "u": u}
+
+
+def learn(
+    folder: Path,
+    problem: str,
+    noise: float,
+    method: PDEMethod,
+    *,
+    points: int,
+    epochs: int,
+    seed: int,
+    progress: AbstractProgress,
+) -> dict[str, Any]:
+    """Train one model on samples of one equation, and measure it; a stored result is loaded.
+
+    Args:
+        folder: Folder of data, runs and records.
+        problem: One of `EQUATIONS`.
+        noise: Standard deviation of the noise, relative to the range of u.
+        method: The model.
+        points: Samples.
+        epochs: Epochs of gradient descent.
+        seed: Seed of the samples and of the training.
+        progress: Where to report.
+
+    Returns:
+        Errors, terms, seconds.
+
+    Raises:
+        ValueError: If a setting cannot be used, or the folder has a result with other settings.
+    """
+    label = f"{problem}-{100 * noise:g}percent-{method}-seed{seed}"
+    path = folder / "data" / f"{problem}-{100 * noise:g}percent-seed{seed}.npz"
+    config = PDEConfig(
+        data=str(path),
+        method=method,
+        width=WIDTHS[method],
+        velocity_reads=EQUATIONS[problem].velocity_reads,
+        extrapolate=True,
+        optimizer=OptimizerConfig(learning_rate=1e-2, weight_decay=0.0),
+        loop=LoopConfig(epochs=epochs, batch_size=160, seed=seed),
+    )
+
+    def compute() -> dict[str, Any]:
+        progress.say(label)
+        data = sample_equation(problem, points, seed=[seed], between=(0, 1))
+        deviation = noise * np.ptp(data["u"]) * np.random.default_rng([seed, 1]).standard_normal(points)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("wb") as file:
+            np.savez(file, allow_pickle=False, **data | {"u": data["u"] + deviation})
+        return _measure(train.train_or_load(config, folder / "runs" / label, progress=progress), problem, seed)
+
+    settings = {"problem": problem, "noise": noise, "method": method, "points": points, "epochs": epochs, "seed": seed}
+    return load_or_compute(folder / "records" / f"{label}.json", settings, compute)
+
+
+def _measure(run: "train.Run", problem: str, seed: int) -> dict[str, Any]:
+    """Errors at 400 points inside and 400 beyond the data's times, where a characteristic is found."""
+    summary = run.summary()
+    result = {name: summary.get(name) for name in ("parameters", "seconds", "equation", "terms", "shock_time")}
+    for number, (name, between) in enumerate({"inside": (0, 1), "beyond": (1, _LATER)}.items()):
+        points = sample_equation(problem, 400, seed=[seed, 2, number], between=between)
+        rows = np.stack([points["x"], points["t"]], axis=1).astype(np.float32)
+        u, found = run.trained.task.evaluate(run.trained.model, rows)  # pyright: ignore[reportAttributeAccessIssue]
+        error = np.abs(u[:, 0] - points["u"])[found]
+        result[f"error_{name}_percent"] = (
+            100 * float(error.mean() / np.abs(points["u"]).mean()) if found.any() else None
+        )
+        result[f"lost_{name}_percent"] = 100 * float(1 - found.mean())
+    truth = EQUATIONS[problem].coefficients
+    learned = {term["name"]: term["coefficient"] for term in summary.get("terms") or ()}
+    errors = [abs(learned[name] - value) / abs(value) for name, value in truth.items() if name in learned]
+    result["right_terms"] = float(set(learned) == set(truth)) if "terms" in summary else None
+    result["coefficient_error_percent"] = 100 * max(errors) if result["right_terms"] else None
+    return result
+
+
+def _row(problem: str, noise: float, method: str, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    row: dict[str, Any] = {"problem": problem, "noise": noise, "method": method}
+    for name in ("error_inside_percent", "error_beyond_percent"):
+        row[name], row[f"{name}_sd"] = average([result[name] for result in results])
+    right = [result for result in results if result["right_terms"]]
+    row["coefficient_error_percent"] = max((one["coefficient_error_percent"] for one in right), default=None)
+    row["right_terms"] = average([result["right_terms"] for result in results])[0]
+    row["lost_percent"] = max(result[f"lost_{name}_percent"] for result in results for name in ("inside", "beyond"))
+    row["equation"] = results[0]["equation"]
+    row["parameters"] = results[0]["parameters"]
+    row["seconds"] = max(result["seconds"] for result in results)
+    return row
+
+
+def plot_errors(rows: Sequence[Mapping[str, Any]], path: Path) -> Path:
+    """Errors beyond the data's times by equation and method, on a logarithmic axis: a panel per noise."""
+    colors = {"equation": plotting.C_NODE, "c-node": "#8fb8e8", "node-fair": plotting.NODE, "mlp": "#9a9a9a"}
+    levels = sorted({row["noise"] for row in rows})
+    problems = [name for name in EQUATIONS if any(row["problem"] == name for row in rows)]
+    with plotting.save_figure(path, width=1.5 + 4.2 * len(levels), height=3.2) as figure:
+        axes = np.atleast_1d(figure.subplots(1, len(levels), sharey=True))
+        for axis, level in zip(axes, levels, strict=True):
+            for row in (row for row in rows if row["noise"] == level and row["error_beyond_percent"] is not None):
+                offset = 0.18 * (list(colors).index(row["method"]) - 1.5)
+                ends = row["error_inside_percent"], row["error_beyond_percent"]
+                place = [problems.index(row["problem"]) + offset] * 2
+                axis.plot(place, ends, color=colors[row["method"]], linewidth=1)
+                axis.plot(place[:1], ends[:1], "o", color=colors[row["method"]], fillstyle="none", markersize=5)
+                axis.plot(place[1:], ends[1:], "o", color=colors[row["method"]], markersize=5)
+            axis.set_yscale("log")
+            axis.set_xticks(range(len(problems)), problems, rotation=20)
+            axis.set_title(f"noise {100 * level:g}%")
+        for method in dict.fromkeys(row["method"] for row in rows):
+            axes[-1].plot([], [], "o", color=colors[method], label=method)
+        axes[-1].plot([], [], "o", color="black", fillstyle="none", label="inside the data's times")
+        axes[-1].plot([], [], "o", color="black", label=f"until {_LATER} times the last")
+        axes[0].set_ylabel("error, % of the mean |u|")
+        axes[-1].legend(loc="upper left", bbox_to_anchor=(1, 1))
+    return path

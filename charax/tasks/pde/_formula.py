@@ -1,0 +1,287 @@
+"""The sparse formula of a learned equation: terms, coefficients and standard errors, found through the characteristics.
+
+All terms of a library are fitted at once, with the initial value as a network and no other networks. Around that fit
+the sum of squares is a quadratic function of the coefficients, from which the best subset of each size follows without
+fitting (best-subset selection in the metric of the data). These are fitted in turn, and the Bayesian information
+criterion of the validation split chooses among them.
+"""
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from charax.data import SolutionSamples
+from charax.models import EquationRegressor
+from charax.models._equation_field import Coefficient, Formula
+from charax.solve import Solver
+from charax.tasks.pde._least_squares import (
+    Fit,
+    Normal,
+    evaluate_errors,
+    minimize,
+    normal_equations,
+    ravel,
+    unravel,
+)
+
+_MOST_TERMS = 6
+_FITTED_PER_SIZE = 3
+_MOST_EXHAUSTIVE = 14
+"""Up to this many terms all subsets are compared; beyond, they are removed one by one."""
+_FLOOR = 2e-3
+"""Errors below this, in units of the value scale, are those of the solver and the initial value: no reason for a
+further term."""
+_RIDGES = (3e-4, 0.3)
+"""The least and the largest ridge of the initial value."""
+_SLACK = 1.1
+"""How much larger the error of a formula may be than the networks' to count as equal."""
+
+
+@dataclass(frozen=True)
+class Term:
+    """One term of a learned equation, in the units of the data."""
+
+    name: str
+    """The term as it stands in the equation, such as u^2 u_x on the left-hand side, or u on the right."""
+    part: str
+    """velocity or source."""
+    coefficient: float
+    """Its coefficient."""
+    standard_error: float
+    """The standard error of the coefficient, from the curvature of the sum of squares."""
+
+
+class Chosen(NamedTuple):
+    """The best formula."""
+
+    fit: Fit
+    normal: Normal
+    terms: tuple[Term, ...]
+    text: str
+    accepted: bool
+    """Whether its error is that of the networks."""
+
+
+class _Slot(NamedTuple):
+    """A weight of a formula."""
+
+    part: str
+    term: int
+    output: int
+
+
+def search_formula(network: Fit, train: SolutionSamples, validation: SolutionSamples, solver: Solver) -> Chosen:
+    """Search for the formula that explains the data as well as the networks of a fitted model."""
+    slots = list(_slots(network.model))
+    start = _project(network.model, train)
+    # A prior of the weights with standard deviation 1: any other ridge would bias the coefficients.
+    noise = math.sqrt(float(evaluate_errors(network.model, train, solver).squared.mean()))
+    ridge = min(max(noise, _RIDGES[0]), _RIDGES[1])
+    full = minimize(Fit(start, _activate(start, slots), ridge), train, solver, steps=40)
+    normal = normal_equations(full, train, solver)
+    weights = len(slots)
+    # The weights of formulas come last among the active parameters only by chance: find them.
+    where = _positions(full.model, slots)
+    inside = np.searchsorted(normal.where, where)
+    reduced = _eliminate(normal.hessian, inside)
+    estimate = ravel(full.model)[where].astype(float)
+    count = len(validation.t)
+    best, since = None, 0
+    for size in range(min(weights, _MOST_TERMS) + 1):
+        improved = False
+        for kept in _best_subsets(reduced, estimate, size):
+            chosen = [slots[i] for i in kept]
+            guess = _restrict(full, normal, inside, estimate, kept)
+            fit = minimize(Fit(guess, _activate(guess, chosen), ridge), train, solver, steps=20)
+            error = float(evaluate_errors(fit.model, validation, solver).squared.mean())
+            # The penalty of a larger library: Chen and Chen (2008), Biometrika 95.
+            penalty = size * (math.log(count) + 2 * math.log(max(weights, 2)))
+            score = count * math.log(error + _FLOOR**2) + penalty
+            if np.isfinite(score) and (best is None or score < best[0]):
+                best, improved = (score, fit, chosen), True
+        since = 0 if improved else since + 1
+        if since == 2:
+            break
+    assert best is not None
+    _, fit, chosen = best
+    fit = minimize(fit, train, solver, steps=60)
+    normal = normal_equations(fit, train, solver)
+    terms = _describe(fit.model, normal, chosen)
+    accepted = _is_as_good(fit.model, network.model, validation, solver)
+    return Chosen(fit, normal, terms, write_equation(terms, fit.model), accepted)
+
+
+def _is_as_good(
+    formula: EquationRegressor, network: EquationRegressor, validation: SolutionSamples, solver: Solver
+) -> bool:
+    """Whether a formula's validation error is that of the networks, or not significantly larger."""
+    ours, theirs = (evaluate_errors(model, validation, solver).squared for model in (formula, network))
+    difference = ours - theirs
+    spread = float(difference.std()) / math.sqrt(len(difference))
+    close = ours.mean() <= _SLACK**2 * theirs.mean() + _FLOOR**2
+    return bool(close or (difference.mean() <= 2 * spread and ours.mean() <= 2 * theirs.mean()))
+
+
+def write_equation(terms: Sequence[Term], model: EquationRegressor) -> str:
+    """The equation as text, with standard errors in parentheses, such as `u_t + 1.00(1) u^2 u_x = -0.20(1) u`."""
+    values = _names("u", model.scaling.values)
+    lines = []
+    for name in values:
+        left = [f"{name}_t"]
+        right = []
+        for term in terms:
+            sign = "-" if term.coefficient < 0 else "+"
+            number = write_number(abs(term.coefficient), term.standard_error)
+            if term.part == "velocity":
+                left += [sign, f"{number} {term.name.replace('u_', f'{name}_') if len(values) > 1 else term.name}"]
+            elif len(values) == 1 or term.name.startswith(f"{name}: "):
+                text = term.name.removeprefix(f"{name}: ")
+                right += [sign, number if text == "1" else f"{number} {text}"]
+        right = " ".join(right[1:] if right[:1] == ["+"] else right) or "0"
+        lines.append(f"{' '.join(left)} = {right.replace('- ', '-', 1) if right.startswith('- ') else right}")
+    return "; ".join(lines)
+
+
+def write_number(value: float, error: float) -> str:
+    """A number with its standard error in units of the last digit, such as 0.20(1)."""
+    if not (math.isfinite(error) and error > 0):
+        return f"{value:.4g}"
+    digits = min(max(-math.floor(math.log10(error)), 0), 6)
+    last = round(error * 10**digits)
+    if last >= 10 and digits > 0:
+        digits, last = digits - 1, round(error * 10 ** (digits - 1))
+    return f"{value:.{digits}f}({max(last, 1)})"
+
+
+def _names(letter: str, size: int) -> list[str]:
+    return [letter] if size == 1 else [f"{letter}{i + 1}" for i in range(size)]
+
+
+def _coefficients(model: EquationRegressor) -> dict[str, Coefficient]:
+    return {"velocity": model.field.velocity, "source": model.field.source}
+
+
+def _formula(model: EquationRegressor, part: str) -> Formula:
+    formula = _coefficients(model)[part].formula
+    assert formula is not None
+    return formula
+
+
+def _slots(model: EquationRegressor) -> Iterator[_Slot]:
+    for part in _coefficients(model):
+        terms, outputs = _formula(model, part).weights.shape
+        yield from (_Slot(part, term, output) for output in range(outputs) for term in range(terms))
+
+
+def _activate(model: EquationRegressor, slots: Sequence[_Slot]) -> EquationRegressor:
+    """1 for the initial value and for some weights of the formulas, 0 for all other parameters."""
+    zero = jax.tree.map(lambda leaf: jnp.zeros_like(leaf) if eqx.is_inexact_array(leaf) else leaf, model)
+    one = lambda tree: jax.tree.map(lambda leaf: jnp.ones_like(leaf) if eqx.is_inexact_array(leaf) else leaf, tree)
+    active = eqx.tree_at(lambda it: it.initial_network, zero, one(zero.initial_network))
+    for part in _coefficients(model):
+        weights = np.zeros(_formula(model, part).weights.shape, np.float32)
+        for slot in slots:
+            if slot.part == part:
+                weights[slot.term, slot.output] = 1
+        active = eqx.tree_at(lambda it, part=part: _formula(it, part).weights, active, jnp.asarray(weights))
+    return active
+
+
+def activate_networks(model: EquationRegressor) -> EquationRegressor:
+    """1 for the networks, 0 for the weights of the formulas."""
+    one = jax.tree.map(lambda leaf: jnp.ones_like(leaf) if eqx.is_inexact_array(leaf) else leaf, model)
+    for part in _coefficients(model):
+        if _coefficients(model)[part].formula is not None:
+            where = lambda it, part=part: _formula(it, part).weights
+            one = eqx.tree_at(where, one, jnp.zeros_like(where(one)))
+    return one
+
+
+def _positions(model: EquationRegressor, slots: Sequence[_Slot]) -> np.ndarray:
+    """Where the weights are in the vector of all parameters."""
+    numbered = unravel(np.arange(len(ravel(model)), dtype=np.float32), model)
+    return np.array([int(_formula(numbered, slot.part).weights[slot.term, slot.output]) for slot in slots])
+
+
+def _project(model: EquationRegressor, train: SolutionSamples) -> EquationRegressor:
+    """Replace the networks of a and c by formulas that are close to them at the samples."""
+    scaling = model.scaling
+    x, t, u = (jnp.asarray(part) for part in train)
+    scaled = scaling.scale_position(x), t[:, None] / scaling.time, scaling.scale_value(u)
+    for part, coefficient in _coefficients(model).items():
+        formula = _formula(model, part)
+        terms = np.asarray(formula.evaluate(*scaled), float)
+        target = np.asarray(coefficient(*scaled), float)
+        ridge = 1e-3 * np.trace(terms.T @ terms) / terms.shape[1]
+        weights = np.linalg.solve(terms.T @ terms + ridge * np.eye(terms.shape[1]), terms.T @ target)
+        where = lambda it, part=part: _formula(it, part).weights
+        model = eqx.tree_at(where, model, jnp.asarray(weights, jnp.float32))
+    return model
+
+
+def _eliminate(hessian: Float[np.ndarray, "p p"], kept: np.ndarray) -> Float[np.ndarray, "k k"]:
+    """The Hessian of some parameters, with all others at their best (the Schur complement)."""
+    others = np.setdiff1d(np.arange(len(hessian)), kept)
+    cross = hessian[np.ix_(others, kept)]
+    return hessian[np.ix_(kept, kept)] - cross.T @ np.linalg.solve(hessian[np.ix_(others, others)], cross)
+
+
+def _best_subsets(reduced: np.ndarray, estimate: np.ndarray, size: int) -> list[tuple[int, ...]]:
+    """The subsets of one size that increase the sum of squares least; one if there are too many to compare them all."""
+    covariance, everything = np.linalg.pinv(reduced, hermitian=True), np.arange(len(estimate))
+
+    def increase(kept: Sequence[int] | np.ndarray) -> float:
+        """By how much the sum of squares grows if the others are set to zero, and these are fitted again."""
+        removed = np.setdiff1d(everything, kept)
+        block = covariance[np.ix_(removed, removed)]
+        return float(estimate[removed] @ np.linalg.lstsq(block, estimate[removed])[0]) if len(removed) else 0.0
+
+    if len(everything) <= _MOST_EXHAUSTIVE:
+        return sorted(itertools.combinations(range(len(everything)), size), key=increase)[:_FITTED_PER_SIZE]
+    kept = everything
+    while len(kept) > size:
+        kept = np.delete(kept, int(np.argmin([increase(np.delete(kept, i)) for i in range(len(kept))])))
+    return [tuple(kept.tolist())]
+
+
+def _restrict(
+    full: Fit, normal: Normal, inside: np.ndarray, estimate: np.ndarray, kept: Sequence[int]
+) -> EquationRegressor:
+    """The minimum of the quadratic model with some weights at zero: a guess for the fit of the others."""
+    removed = np.setdiff1d(np.arange(len(estimate)), kept)
+    vector = ravel(full.model).astype(float)
+    gone = inside[removed]
+    others = np.setdiff1d(np.arange(len(normal.where)), gone)
+    block = normal.hessian[np.ix_(others, others)]
+    shift = np.linalg.solve(block, normal.hessian[np.ix_(others, gone)] @ estimate[removed])
+    vector[normal.where[others]] += shift
+    vector[normal.where[gone]] = 0.0
+    return unravel(vector, full.model)
+
+
+def _describe(model: EquationRegressor, normal: Normal, slots: Sequence[_Slot]) -> tuple[Term, ...]:
+    scaling = model.scaling
+    positions, values = _names("x", scaling.dim), _names("u", scaling.values)
+    units = {"velocity": scaling.position_scale, "source": scaling.value_scale}
+    covariance = normal.covariance
+    inside = np.searchsorted(normal.where, _positions(model, slots)) if slots else []
+    terms = []
+    for slot, i in zip(slots, inside, strict=True):
+        formula = _formula(model, slot.part)
+        factor = units[slot.part][slot.output] / scaling.time / formula.scales[slot.term]
+        name = formula.terms[slot.term].replace("**", "^").replace("*", " ")
+        if slot.part == "velocity":
+            name = f"u_{positions[slot.output]}" if name == "1" else f"{name} u_{positions[slot.output]}"
+        elif len(values) > 1:
+            name = f"{values[slot.output]}: {name}"
+        weight = float(formula.weights[slot.term, slot.output])
+        terms.append(Term(name, slot.part, factor * weight, factor * math.sqrt(covariance[i, i])))
+    return tuple(terms)

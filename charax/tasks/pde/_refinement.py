@@ -1,0 +1,101 @@
+"""After stochastic gradient descent: the networks fitted by least squares, and the formula that they lead to."""
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from charax.data import SolutionSamples
+from charax.models import EquationRegressor
+from charax.solve import Solver
+from charax.tasks.pde._formula import activate_networks, search_formula
+from charax.tasks.pde._least_squares import Fit, distinct_rows, evaluate_errors, minimize, single_threaded_blas
+from charax.tasks.pde._posterior import draw_members, find_shock_time
+from charax.train import Splits
+
+_RIDGES = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003)
+"""From smooth to close: noise ends the series early."""
+_PATIENCE = 2
+_MEMBER_RIDGE = 0.01
+"""Of the members of an ensemble, so that what the data do not determine stays as it started."""
+
+
+def fit_networks(model: EquationRegressor, train: SolutionSamples, validation: SolutionSamples, solver: Solver) -> Fit:
+    """Fit the networks with less and less regularization; the validation split selects."""
+    active = activate_networks(model)
+    error = lambda fit: float(evaluate_errors(fit.model, validation, solver).squared.mean())
+    fit = best = Fit(model, active, _RIDGES[0])
+    lowest, since = error(best), 0
+    for ridge in _RIDGES:
+        fit = minimize(fit._replace(ridge=ridge), train, solver, steps=30)
+        now = error(fit)
+        if np.isfinite(now) and now < lowest:
+            best, lowest, since = fit, now, 0
+        else:
+            since += 1
+        if since == _PATIENCE:
+            break
+    return best
+
+
+_MEMBERS = 8
+_HORIZON = 4.0
+"""Shocks are looked for up to this many times the last time of the data."""
+
+
+def refine_equation(
+    model: EquationRegressor,
+    splits: Splits,
+    solver: Solver,
+    find_domain: Callable[[EquationRegressor], tuple[tuple[float, float], ...]],
+    say: Callable[[str], None],
+) -> tuple[EquationRegressor, dict[str, Any]]:
+    """Fit by least squares, and find the formula and the shock time.
+
+    Args:
+        model: The trained model.
+        splits: The data; the test split is not used.
+        solver: How to integrate.
+        find_domain: The part of space from which the characteristics of the data start.
+        say: Where to report.
+
+    Returns:
+        The model: a formula if one explains the validation split as well as the networks, else the networks. And the
+        equation in words, its terms and its shock time.
+    """
+    train, validation = distinct_rows(splits.train), distinct_rows(splits.validation)
+    with single_threaded_blas():
+        say("fitting by least squares")
+        fit = fit_networks(model, train, validation, solver)
+        say("searching for a formula")
+        chosen = search_formula(fit, train, validation, solver)
+        if chosen.accepted:
+            fit = chosen.fit
+        found: dict[str, Any] = {
+            "equation": chosen.text if chosen.accepted else None,
+            "terms": [asdict(term) for term in chosen.terms] if chosen.accepted else [],
+            "best_formula": chosen.text,
+            "validation_rms": float(np.sqrt(evaluate_errors(fit.model, validation, solver).squared.mean())),
+        }
+        if model.scaling.dim == model.scaling.values == 1:
+            domain, horizon = find_domain(fit.model)[0], _HORIZON * float(train.t.max())
+            members = draw_members(fit, train, validation, solver, count=_MEMBERS).members
+            time, *others = (find_shock_time(one, domain, horizon) for one in (fit.model, *members))
+            is_certain = np.isfinite([time, *others]).all()
+            found["shock_time"] = time if np.isfinite(time) else None
+            found["shock_time_sd"] = float(np.std(others, ddof=1)) if is_certain else None
+    return fit.model, found
+
+
+def current_fit(model: EquationRegressor) -> Fit:
+    """What of a refined model was fitted: a formula and the initial value, or the networks."""
+    is_zero = not any(
+        np.asarray(leaf).any() for leaf in jax.tree.leaves((model.field.velocity.line, model.field.source.line))
+    )
+    if not is_zero or model.field.velocity.formula is None:
+        return Fit(model, activate_networks(model), _MEMBER_RIDGE)
+    active = jax.tree.map(lambda leaf: (jnp.abs(leaf) > 0).astype(leaf.dtype), model)
+    return Fit(model, active, _MEMBER_RIDGE)

@@ -1,0 +1,132 @@
+"""The formula of a learned equation, its standard errors, and its solution past the shock."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from charax.data import SolutionSamples
+from charax.models import EquationRegressor, Scaling
+from charax.models._equation_field import Coefficient, EquationField
+from charax.paper.equations import sample_equation
+from charax.pde import Burgers, Sine, solve
+from charax.solve import Solver
+from charax.tasks.pde import PDEConfig
+from charax.tasks.pde._formula import Term, write_equation, write_number
+from charax.tasks.pde._least_squares import distinct_rows
+from charax.tasks.pde._posterior import find_shock_time
+from charax.tasks.pde._refinement import current_fit, refine_equation
+from charax.train import Splits
+
+SOLVER = Solver("bosh3", steps=4)
+
+
+def refined(terms: tuple[str, ...], noise: float = 0.0):
+    x, t, u = sample_equation("growth", 200, seed=[0], between=(0, 1)).values()
+    u = u + noise * np.ptp(u) * np.random.default_rng(0).standard_normal(200)
+    samples = SolutionSamples(*(part.astype(np.float32) for part in (x[:, None], t, u[:, None])))
+    parts = [samples.take(np.arange(*ends)) for ends in ((0, 160), (160, 200))]
+    formula = {"velocity_terms": terms, "source_terms": terms}
+    model = EquationRegressor.build(Scaling.fit(*samples), width=6, **formula, key=jax.random.key(0))
+    said: list[str] = []
+    out = refine_equation(model, Splits(*parts, parts[1]), SOLVER, lambda _: ((0.0, 6.28),), said.append)
+    assert said == ["fitting by least squares", "searching for a formula"]
+    return out
+
+
+@pytest.fixture(scope="module")
+def found():
+    return refined(("1", "u", "u**2"), noise=0.005)
+
+
+@pytest.mark.slow
+def test_the_terms_of_the_equation_are_found_with_their_coefficients(found):
+    _, report = found
+    terms = {term["name"]: term for term in report["terms"]}
+    assert set(terms) == {"u u_x", "u"}
+    for term in terms.values():
+        assert term["coefficient"] == pytest.approx(1, abs=min(0.05, 4 * term["standard_error"]))
+        assert 1e-4 < term["standard_error"] < 0.03
+    assert report["equation"].startswith("u_t + ")
+    assert report["equation"].endswith(" u")
+
+
+@pytest.mark.slow
+def test_the_formula_is_the_model(found):
+    model, report = found
+    u = jnp.linspace(1.0, 2.0, 5)[:, None]
+    x, t = jnp.full((5, 1), 1.5), jnp.full(5, 0.5)
+    by_name = {term["name"]: term["coefficient"] for term in report["terms"]}
+    np.testing.assert_allclose(model.velocity(x, t, u), by_name["u u_x"] * u, rtol=1e-5)
+    np.testing.assert_allclose(model.source(x, t, u), by_name["u"] * u, rtol=1e-5)
+    active = current_fit(model).active
+    assert float(active.field.velocity.formula.weights.sum()) == 1
+    assert not any(leaf.any() for leaf in jax.tree.leaves(active.field.velocity.network))
+
+
+@pytest.mark.slow
+def test_the_shock_after_the_data_is_predicted(found):
+    _, report = found
+    assert report["shock_time"] == pytest.approx(np.log(3), rel=0.05)  # e^t - 1 = 2, where 1 + (e^t - 1)·u₀′ is first 0
+    assert 0 < report["shock_time_sd"] < 0.2
+
+
+@pytest.mark.slow
+def test_without_the_right_terms_the_networks_stay():
+    model, report = refined(("1",))
+    assert report["equation"] is None
+    assert report["terms"] == []
+    assert np.ptp(np.asarray(model.velocity(jnp.ones((2, 1)), jnp.ones(2), jnp.array([[1.0], [2.0]])))) > 0.5
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "text"),
+    [
+        (1.0, 0.012, "1.00(1)"),
+        (0.2, 0.04, "0.20(4)"),
+        (12.3, 3.0, "12(3)"),
+        (0.5, 0.0, "0.5"),
+        (2.0, 0.0097, "2.00(1)"),
+    ],
+)
+def test_standard_errors_are_in_units_of_the_last_digit(value, error, text):
+    assert write_number(value, error) == text
+
+
+def test_the_equation_is_written_as_one_would():
+    terms = (Term("u^2 u_x", "velocity", 1.0, 0.01), Term("u", "source", -0.2, 0.01), Term("1", "source", 0.5, 0.1))
+    model = eqx.filter_eval_shape(EquationRegressor.build, Scaling.identity(1, 1), width=2, key=jax.random.key(0))
+    assert write_equation(terms, model) == "u_t + 1.00(1) u^2 u_x = -0.20(1) u + 0.5(1)"
+    assert write_equation((), model) == "u_t = 0"
+
+
+def test_repetitions_of_an_epoch_are_one_sample():
+    samples = SolutionSamples(np.ones((4, 1), np.float32), np.float32([1, 2, 1, 2]), np.ones((4, 1), np.float32))
+    assert distinct_rows(samples).t.tolist() == [1, 2]
+
+
+@pytest.fixture(scope="module")
+def burgers() -> EquationRegressor:
+    """u_t + u u_x = 0 with u(x, 0) = -sin x, as if it had been learned."""
+    zero = Coefficient(jnp.zeros_like, jnp.zeros_like, ("u",))
+    field = EquationField(Coefficient(lambda u: u, jnp.zeros_like, ("u",)), zero, 1)
+    return EquationRegressor(lambda x: -jnp.sin(x), field, Scaling.identity(1, 1))
+
+
+def test_the_shock_time_is_the_first_crossing(burgers):
+    domain = (-3.0, 3.0)
+    assert find_shock_time(burgers, domain, 3.0) == pytest.approx(1, rel=5e-3)
+    assert find_shock_time(burgers, domain, 0.5) == np.inf
+
+
+@pytest.mark.slow
+def test_predictions_past_the_shock_are_the_entropy_solution(burgers):
+    config = PDEConfig(data="burgers-sine", method="equation", points=50, solver=PDEConfig().solver)
+    task = config.build_task(config.load_data().spec)
+    points = np.array([[0.5, 0.5], [0.5, 2.0], [1.0, 2.0]], np.float32)
+    u, valid = task.evaluate_past_shocks(burgers, points)
+    known = Burgers(profile=Sine(amplitude=-1.0), domain=(-3.0, 6.0))
+    truth = solve(known, jnp.asarray(points[:, :1]), jnp.asarray(points[:, 1]), after_shock="entropy")
+    assert valid.all()
+    np.testing.assert_allclose(u[:, 0], truth, atol=1e-3)

@@ -94,10 +94,12 @@ def print_report(report: "Report", files: Sequence[object], *, as_json: bool) ->
     )
 
 
-def format_number(value: float | None) -> str:
-    """A number with fitting digits: whole numbers as they are, small ones with their leading digits."""
+def format_number(value: float | str | None) -> str:
+    """A number with fitting digits: whole ones as they are, small ones with their leading digits; a text as it is."""
     if value is None:
         return "-"
+    if isinstance(value, str):
+        return value
     if isinstance(value, int) or (value == int(value) and abs(value) < 1e15):
         return f"{value:,.0f}"
     return f"{value:.4f}" if abs(value) >= 0.01 else f"{value:.3g}"

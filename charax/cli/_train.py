@@ -187,6 +187,7 @@ def sample(
     *,
     number: Annotated[int, tyro.conf.arg(aliases=["-n"])] = 64,
     class_name: Class = None,
+    context: Path | None = None,
     temperature: float = 1.0,
     seed: int = 0,
     output: Path = Path("samples.npz"),
@@ -199,6 +200,8 @@ def sample(
         number: Number of samples.
         class_name: The class to sample from, for a density that was trained with --conditional; all classes in turn
             if left out.
+        context: A table with the columns that the density was conditioned on with --context. Its rows are taken in
+            turn.
         temperature: Multiplies the standard deviation of the base distribution; below 1 samples are more typical.
         seed: Seed of the samples.
         output: The .npz file to write; the figure is next to it.
@@ -207,7 +210,7 @@ def sample(
 
     if output.suffix == ".png":
         raise ValueError(f"{output} would be overwritten by the figure: give --output the name of an .npz file")
-    samples = train.sample(run, number, seed=seed, temperature=temperature, class_name=class_name)
+    samples = train.sample(run, number, seed=seed, temperature=temperature, class_name=class_name, context=context)
     output.parent.mkdir(parents=True, exist_ok=True)
     labels = {} if samples.classes is None else {"y": np.asarray(samples.classes)}
     with output.open("wb") as file:

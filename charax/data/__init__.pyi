@@ -48,3 +48,6 @@ from .sources._source import Augmentation as Augmentation
 from .sources._source import Source as Source
 from .sources._toys import TOYS as TOYS
 from .sources._toys import sample_toy as sample_toy
+from .sources._uci import UCI as UCI
+from .sources._uci import UCISplit as UCISplit
+from .sources._uci import load_uci as load_uci

@@ -1,5 +1,6 @@
 """Standardize columns or channels to mean zero and unit standard deviation."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -110,6 +111,18 @@ class Standardizer:
         """
         self._check(standardized)
         return np.asarray(self.mean) + np.asarray(self.std) * standardized
+
+    def select(self, columns: Sequence[int]) -> "Standardizer":
+        """Select some of the columns.
+
+        Args:
+            columns: Their numbers.
+
+        Returns:
+            The standardizer of these columns.
+        """
+        pick = lambda values: tuple(values[column] for column in columns)
+        return Standardizer(pick(self.mean), pick(self.std), self.max_value)
 
     def _check(self, values: np.ndarray) -> None:
         if len(self.mean) not in (1, values.shape[-1]):

@@ -83,6 +83,10 @@ class AbstractEstimator(BaseEstimator, metaclass=ABCMeta):
         check_is_fitted(self)
         return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
 
+    def _ema(self) -> float | None:
+        """The decay of the average of the weights that is evaluated; None for no average."""
+        return None
+
     def _is_warm_start(self) -> bool:
         """Whether `fit` continues from the last one."""
         return self.warm_start and hasattr(self, "ensemble_")
@@ -118,6 +122,7 @@ class AbstractEstimator(BaseEstimator, metaclass=ABCMeta):
                 learning_rate=self.learning_rate,
                 weight_decay=self._weight_decay(len(rows.weights)),
                 schedule="constant",
+                ema=self._ema(),
             ),
         )
         progress = Lines(Console()) if self.verbose else Silent()

@@ -1,5 +1,6 @@
 """Density estimation."""
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import jax
@@ -25,6 +26,9 @@ class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AbstractEst
     Args:
         method ({"node", "c-node"}, default="c-node"): The field of the flow: a plain neural ODE, or a characteristic
             one.
+        objective ({"likelihood", "matching"}, default="likelihood"): What is minimized: the negative log-likelihood, or
+            the flow matching loss, without solving. The weights are selected by the log-likelihood of the validation
+            rows in either case.
         characteristic_dim (int, default=8): The number k of characteristic dimensions. Only used by "c-node".
         width (int, default=32): The width of the hidden layers.
         solver ({"euler", "midpoint", "heun", "bosh3", "tsit5", "dopri5", "dopri8"}, default="midpoint"): The ODE
@@ -77,6 +81,7 @@ class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AbstractEst
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CONSTRAINTS,
         "method": [StrOptions({"node", "c-node"})],
+        "objective": [StrOptions({"likelihood", "matching"})],
         "characteristic_dim": [POSITIVE_INTEGER],
     }
 
@@ -84,6 +89,7 @@ class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AbstractEst
         self,
         method="c-node",
         *,
+        objective="likelihood",
         characteristic_dim=8,
         width=32,
         solver="midpoint",
@@ -102,6 +108,7 @@ class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AbstractEst
         verbose=False,
     ):
         self.method = method
+        self.objective = objective
         self.characteristic_dim = characteristic_dim
         self.width = width
         self.solver = solver
@@ -138,8 +145,11 @@ class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AbstractEst
         rows = Rows(X, np.zeros((len(X), 0)), check_sample_weight(sample_weight, X)).merge_duplicates()
         if not self._is_warm_start():
             self.input_scale_ = Standardizer.fit(rows.inputs, weights=rows.weights)
+        by_likelihood = self.objective == "likelihood"
         design = VectorFlowDesign(self.method, self.width, characteristic_dim=self.characteristic_dim)
-        objective = DensityObjective(self._solver_config(), X.shape[1], 0, design)
+        if not by_likelihood:
+            design = replace(design, velocity_width=self.width, activation="silu", frequencies=8, frequency_scale=2.0)
+        objective = DensityObjective(self._solver_config(), X.shape[1], 0, design, by_likelihood)
         self._fit_ensemble(objective, rows._replace(inputs=self.input_scale_.apply(rows.inputs)), members=1)
         return self
 
@@ -207,6 +217,9 @@ class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AbstractEst
         X = self._check_X(X)
         mapped, log_density = self.ensemble_.predict(self.input_scale_.apply(X))
         return mapped[0].astype(np.float64), log_density[0].astype(np.float64)
+
+    def _ema(self) -> float | None:
+        return None if self.objective == "likelihood" else 0.99
 
     @property
     def _n_features_out(self) -> int:

@@ -7,9 +7,12 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax import lax
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Float32, PRNGKeyArray
+from scipy.special import ndtri
+from scipy.stats import qmc
 
 from charax.estimators._rows import Batch
 from charax.models import (
@@ -21,11 +24,15 @@ from charax.models import (
     crossing_penalty,
 )
 from charax.models.flows import ContinuousFlow, ExactTrace, Hutchinson, VectorFlowDesign
+from charax.models.matching import TIMES, FlowMatching, PairMap
 from charax.solve import Solver
 from charax.train import SolverConfig
 
 _MAX_EXACT_TRACE_DIM = 16
 """Up to this many features a density is trained with the exact trace. Predictions always use the exact trace."""
+
+MATCHING = FlowMatching(times=TIMES["data"])
+"""Straight paths, and most of the times near the data."""
 
 
 @dataclass(frozen=True)
@@ -95,12 +102,20 @@ class SupervisedObjective(AbstractObjective):
 
 @dataclass(frozen=True)
 class DensityObjective(AbstractObjective):
-    """Density estimation: maximum likelihood of a continuous normalizing flow."""
+    """Density estimation by a continuous normalizing flow: flow matching, or maximum likelihood."""
 
     design: VectorFlowDesign
+    by_likelihood: bool = True
+    """Train by maximum likelihood instead of flow matching."""
 
     def build(self, key: PRNGKeyArray) -> ContinuousFlow:
         return self.design.build((self.features,), key=key)
+
+    def loss(self, model: Any, batch: Batch, key: PRNGKeyArray) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
+        if self.by_likelihood:
+            return super().loss(model, batch, key)
+        losses = model.match(batch.inputs, MATCHING, key=key)
+        return weighted_mean(losses, batch.weights), {"failed": jnp.zeros(())}
 
     def losses(self, model: ContinuousFlow, rows: Batch, key: PRNGKeyArray) -> Float[Array, "rows"]:
         trace = ExactTrace() if self.features <= _MAX_EXACT_TRACE_DIM else Hutchinson()
@@ -112,6 +127,81 @@ class DensityObjective(AbstractObjective):
         """The rows mapped to the base distribution, and their log-densities."""
         result = model.forward(inputs, solver=self.prediction_solver)
         return result.u, result.log_prob
+
+
+@dataclass(frozen=True)
+class ConditionalDensityObjective(AbstractObjective):
+    """The density of the targets given the inputs: a flow of the targets whose field reads the inputs."""
+
+    design: VectorFlowDesign
+    by_likelihood: bool = False
+    """Train by maximum likelihood instead of flow matching."""
+    quantiles: int = 0
+    """What is predicted: 0 for the log-densities of targets, which are then columns after the inputs; else the targets
+    that belong to this many points of the base distribution."""
+    from_base: bool = False
+    """Whether the points of the base distribution, one for every row, are columns after the inputs."""
+
+    def build(self, key: PRNGKeyArray) -> ContinuousFlow:
+        return self.design.build((self.outputs,), key=key)
+
+    def loss(self, model: Any, batch: Batch, key: PRNGKeyArray) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
+        if self.by_likelihood:
+            return super().loss(model, batch, key)
+        losses = model.match(batch.targets, MATCHING, context=batch.inputs, key=key)
+        return weighted_mean(losses, batch.weights), {"failed": jnp.zeros(())}
+
+    def losses(self, model: ContinuousFlow, rows: Batch, key: PRNGKeyArray) -> Float[Array, "rows"]:
+        trace = ExactTrace() if self.outputs <= _MAX_EXACT_TRACE_DIM else Hutchinson()
+        return -model.log_prob(rows.targets, solver=self.training_solver, trace=trace, context=rows.inputs, key=key)
+
+    def predict(self, model: ContinuousFlow, inputs: Float[Array, "rows columns"]) -> Float[Array, "rows *values"]:
+        context, given = inputs[:, : self.features], inputs[:, self.features :]
+        if not self.quantiles:
+            return model.log_prob(given, solver=self.prediction_solver, context=context)
+        rows = len(inputs)
+        z = given if self.from_base else jnp.tile(jnp.asarray(base_points(self.quantiles, self.outputs)), (rows, 1))
+        solution = self.prediction_solver.solve(
+            model.field, z, s0=model.end_time, s1=0.0, context=jnp.repeat(context, self.quantiles, axis=0)
+        )
+        return solution.u.reshape(rows, self.quantiles, self.outputs)
+
+
+def base_points(count: int, dim: int) -> Float32[np.ndarray, "count dim"]:
+    """Points that represent a standard normal distribution, the same in every call: quantiles of equal probability in
+    one dimension, scrambled Sobol points in more."""
+    uniform = (np.arange(count)[:, None] + 0.5) / count if dim == 1 else qmc.Sobol(dim, rng=0).random(count)
+    return ndtri(np.clip(uniform, 1e-6, 1 - 1e-6)).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class PairObjective(AbstractObjective):
+    """A map from pairs: flow matching on straight paths, selected by the squared error of the solution."""
+
+    method: str
+    width: int
+    characteristic_dim: int
+
+    def build(self, key: PRNGKeyArray) -> PairMap:
+        hidden = (self.width, self.width)
+        return PairMap.build(
+            self.method,
+            self.features,
+            self.outputs,
+            hidden=hidden,
+            characteristic_dim=self.characteristic_dim,
+            key=key,
+        )
+
+    def loss(self, model: Any, batch: Batch, key: PRNGKeyArray) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
+        losses = model.match(batch.inputs, batch.targets, FlowMatching(), key=key)
+        return weighted_mean(losses, batch.weights), {"failed": jnp.zeros(())}
+
+    def losses(self, model: PairMap, rows: Batch, key: PRNGKeyArray) -> Float[Array, "rows"]:
+        return jnp.mean(jnp.square(model(rows.inputs, solver=self.training_solver) - rows.targets), axis=1)
+
+    def predict(self, model: PairMap, inputs: Float[Array, "rows features"]) -> Float[Array, "rows outputs"]:
+        return model(inputs, solver=self.prediction_solver)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from ._plain import PlainField as PlainField
 from ._reads import Condition as Condition
 from ._reads import Read as Read
 from ._reads import Scalar as Scalar
+from ._reads import Time as Time
 from ._second_order import SecondOrderField as SecondOrderField
 from ._timed import Timed as Timed
 from ._velocity import AbstractVelocity as AbstractVelocity

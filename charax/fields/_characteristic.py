@@ -4,7 +4,7 @@ from jaxtyping import Array, Float
 
 from charax.fields._field import AbstractField
 from charax.fields._jacobian._base import AbstractJacobian
-from charax.fields._reads import Condition, Read, Scalar
+from charax.fields._reads import Condition, Read, Time
 from charax.fields._velocity import AbstractVelocity
 
 
@@ -49,7 +49,7 @@ class CharacteristicField(AbstractField):
 
     def __call__(
         self,
-        s: Scalar,
+        s: Time,
         x: Float[Array, "batch k"] | None,
         u: Float[Array, "batch *state"],
         z: Condition,

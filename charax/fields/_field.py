@@ -6,7 +6,7 @@ from typing import TypeVar
 import equinox as eqx
 from jaxtyping import Array, Float
 
-from charax.fields._reads import Condition, Read, Scalar
+from charax.fields._reads import Condition, Read, Time
 
 
 class AbstractField(eqx.Module):
@@ -38,7 +38,7 @@ class AbstractField(eqx.Module):
     @abstractmethod
     def __call__(
         self,
-        s: Scalar,
+        s: Time,
         x: Float[Array, "batch k"] | None,
         u: Float[Array, "batch *state"],
         z: Condition,
@@ -46,7 +46,7 @@ class AbstractField(eqx.Module):
         """Evaluate the field.
 
         Args:
-            s: The independent variable.
+            s: The independent variable: one number, or one per sample.
             x: The position on the characteristic; may be `None` unless the field reads it.
             u: The state.
             z: What stays constant during a solve.

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from charax.fields._observed_path import find_piece, polynomial
-from charax.fields._reads import Condition, Read, Scalar
+from charax.fields._reads import Condition, Read, Time
 from charax.fields._velocity import AbstractVelocity
 
 
@@ -47,7 +47,7 @@ class ObservedVelocity(AbstractVelocity):
             )
 
     def __call__(
-        self, s: Scalar, x: Float[Array, "batch k"] | None, u: Float[Array, "batch *state"], z: Condition
+        self, s: Time, x: Float[Array, "batch k"] | None, u: Float[Array, "batch *state"], z: Condition
     ) -> Float[Array, "batch k"]:
         context = z.context
         if context is None:
@@ -132,7 +132,7 @@ class JoinedVelocity(AbstractVelocity):
         self.reads = tuple(read for read in get_args(Read) if any(read in velocity.reads for velocity in velocities))
 
     def __call__(
-        self, s: Scalar, x: Float[Array, "batch k"] | None, u: Float[Array, "batch *state"], z: Condition
+        self, s: Time, x: Float[Array, "batch k"] | None, u: Float[Array, "batch *state"], z: Condition
     ) -> Float[Array, "batch k"]:
         other = z
         for velocity in self.velocities:

@@ -6,7 +6,7 @@ import equinox as eqx
 from jaxtyping import Array, Float
 
 from charax.fields._field import AbstractField
-from charax.fields._reads import Condition, Read, Scalar, apply_to_inputs, as_reads
+from charax.fields._reads import Condition, Read, Time, apply_to_inputs, as_reads
 from charax.nn import Network
 
 
@@ -51,7 +51,7 @@ class PlainField(AbstractField):
 
     def __call__(
         self,
-        s: Scalar,
+        s: Time,
         x: Float[Array, "batch k"] | None,
         u: Float[Array, "batch *state"],
         z: Condition,

@@ -10,6 +10,8 @@ from charax.nn import Network, apply_joined
 
 Read = Literal["s", "x", "u", "u0", "context"]
 Scalar = float | int | Float[Array, ""]
+Time = Scalar | Float[Array, "batch"]
+"""One time for the whole batch, as in a solve, or one per sample, as in flow matching."""
 
 
 class Condition(NamedTuple):
@@ -43,14 +45,15 @@ def as_reads(reads: Iterable[str]) -> tuple[Read, ...]:
 def apply_to_inputs(
     network: Network,
     reads: tuple[Read, ...],
-    s: Scalar,
+    s: Time,
     x: Float[Array, "batch k"] | None,
     u: Float[Array, "batch *state"],
     z: Condition,
 ) -> Float[Array, "batch *_"]:
     """Apply a network to the inputs in `reads`, joined along the last axis."""
+    rows = u.shape[0] if reads == ("s",) or jnp.ndim(s) else 1
     available = {
-        "s": jnp.broadcast_to(jnp.asarray(s, u.dtype), (u.shape[0] if reads == ("s",) else 1, 1)),
+        "s": jnp.broadcast_to(jnp.reshape(jnp.asarray(s, u.dtype), (-1, 1)), (rows, 1)),
         "x": x,
         "u": u,
         "u0": z.u0,

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from charax.fields._field import AbstractField
-from charax.fields._reads import Condition, Read, Scalar
+from charax.fields._reads import Condition, Read, Time
 
 
 class SecondOrderField(AbstractField):
@@ -36,7 +36,7 @@ class SecondOrderField(AbstractField):
 
     def __call__(
         self,
-        s: Scalar,
+        s: Time,
         x: Float[Array, "batch k"] | None,
         u: Float[Array, "batch *state"],
         z: Condition,

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from charax.fields._field import AbstractField
-from charax.fields._reads import Condition, Read, Scalar
+from charax.fields._reads import Condition, Read, Time
 
 
 class Timed(AbstractField):
@@ -47,11 +47,11 @@ class Timed(AbstractField):
         return self.field.reads | own
 
     def __call__(
-        self, s: Scalar, x: Float[Array, "batch k"] | None, u: Float[Array, "batch *state"], z: Condition
+        self, s: Time, x: Float[Array, "batch k"] | None, u: Float[Array, "batch *state"], z: Condition
     ) -> tuple[Float[Array, "batch k"] | None, Float[Array, "batch *derivative"]]:
         assert z.context is not None
         end = z.context[:, :1]
         others = z.context[:, 1:]
-        context = jnp.concatenate([s * end, others], axis=1) if self.shows_time else others
+        context = jnp.concatenate([jnp.reshape(s, (-1, 1)) * end, others], axis=1) if self.shows_time else others
         dx, du = self.field(s, x, u, Condition(z.u0, context))
         return None if dx is None else end * dx, end.reshape(-1, *(1,) * (du.ndim - 1)) * du

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 import equinox as eqx
 from jaxtyping import Array, Float
 
-from charax.fields._reads import Condition, Read, Scalar, apply_to_inputs, as_reads
+from charax.fields._reads import Condition, Read, Time, apply_to_inputs, as_reads
 from charax.nn import Network
 
 
@@ -40,7 +40,7 @@ class AbstractVelocity(eqx.Module):
     @abstractmethod
     def __call__(
         self,
-        s: Scalar,
+        s: Time,
         x: Float[Array, "batch k"] | None,
         u: Float[Array, "batch *state"],
         z: Condition,
@@ -48,7 +48,7 @@ class AbstractVelocity(eqx.Module):
         """Evaluate the velocity.
 
         Args:
-            s: The independent variable.
+            s: The independent variable: one number, or one per sample.
             x: The position on the characteristic; may be `None` unless the velocity reads it.
             u: The state.
             z: What stays constant during a solve.
@@ -92,7 +92,7 @@ class NetworkVelocity(AbstractVelocity):
 
     def __call__(
         self,
-        s: Scalar,
+        s: Time,
         x: Float[Array, "batch k"] | None,
         u: Float[Array, "batch *state"],
         z: Condition,
@@ -135,7 +135,7 @@ class FunctionVelocity(AbstractVelocity):
 
     def __call__(
         self,
-        s: Scalar,
+        s: Time,
         x: Float[Array, "batch k"] | None,
         u: Float[Array, "batch *state"],
         z: Condition,

@@ -68,3 +68,14 @@ from .flows import plan_scales as plan_scales
 from .flows import squeeze as squeeze
 from .flows import unsqueeze as unsqueeze
 from .flows import vector_flow_field as vector_flow_field
+from .matching import AbstractCoupling as AbstractCoupling
+from .matching import AbstractPath as AbstractPath
+from .matching import AbstractTimes as AbstractTimes
+from .matching import CosinePath as CosinePath
+from .matching import FlowMatching as FlowMatching
+from .matching import IndependentCoupling as IndependentCoupling
+from .matching import LinearPath as LinearPath
+from .matching import LogitNormalTimes as LogitNormalTimes
+from .matching import OptimalTransport as OptimalTransport
+from .matching import UniformTimes as UniformTimes
+from .matching import VariancePreservingPath as VariancePreservingPath

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from charax.fields import AbstractField, Condition, Read, Scalar
+from charax.fields import AbstractField, Condition, Read, Time
 from charax.models._names import Dependence
 from charax.models._regressor import zero_mlp
 from charax.models._scaling import Scaling
@@ -142,7 +142,7 @@ class EquationField(AbstractField):
         return frozenset({"x", "u", "context"})
 
     def __call__(
-        self, s: Scalar, x: Float[Array, "batch k"] | None, u: Float[Array, "batch *state"], z: Condition
+        self, s: Time, x: Float[Array, "batch k"] | None, u: Float[Array, "batch *state"], z: Condition
     ) -> tuple[Float[Array, "batch k"], Float[Array, "batch *state"]]:
         assert x is not None
         assert z.context is not None

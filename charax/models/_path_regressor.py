@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from charax.fields import AbstractVelocity, CharacteristicField, Condition, Read, Scalar, SeparateJacobian, Timed
+from charax.fields import AbstractVelocity, CharacteristicField, Condition, Read, SeparateJacobian, Time, Timed
 from charax.models._regressor import DEFAULT_PDE_SOLVER, AbstractRegressor, RegressionResult, succeeded, zero_mlp
 from charax.models._scaling import Scaling
 from charax.nn import Network, mlp
@@ -86,7 +86,7 @@ class PathVelocity(AbstractVelocity):
         return Direction(out[:, :-1], _MIN_DT + jax.nn.softplus(out[:, -1:]))
 
     def __call__(
-        self, s: Scalar, x: Float[Array, "batch k"] | None, u: Float[Array, "batch *state"], z: Condition
+        self, s: Time, x: Float[Array, "batch k"] | None, u: Float[Array, "batch *state"], z: Condition
     ) -> Float[Array, "batch k"]:
         assert z.context is not None
         return z.context[:, 1:]  # after the time

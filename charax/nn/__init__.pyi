@@ -3,6 +3,7 @@ from ._activations import Activation as Activation
 from ._activations import Sharpened as Sharpened
 from ._activations import find_activation as find_activation
 from ._convolution import convolve as convolve
+from ._features import FourierFeatures as FourierFeatures
 from ._joining import apply_joined as apply_joined
 from ._joining import join as join
 from ._layers import Apply as Apply

@@ -17,18 +17,24 @@ Network = Callable[[Float[Array, "batch *_"]], Float[Array, "batch *_"]]
 """Anything that maps a batch to a batch."""
 
 
-def _uniform(key: PRNGKeyArray, shape: tuple[int, ...], fan_in: int) -> Array:
+def _draw(key: PRNGKeyArray, shape: tuple[int, ...], sample: Callable[[np.random.Generator], np.ndarray]) -> Array:
     # Drawn by NumPy, seeded by the key: XLA would compile its own generator for every shape, half a second each.
-    bound, dtype = 1 / math.sqrt(max(fan_in, 1)), jnp.result_type(float)
-
-    def draw(words: Array | np.ndarray) -> np.ndarray:
-        generator = np.random.default_rng(np.asarray(words).tolist())
-        return generator.uniform(-bound, bound, shape).astype(dtype)
-
+    dtype = jnp.result_type(float)
+    draw = lambda words: sample(np.random.default_rng(np.asarray(words).tolist())).astype(dtype)
     words = jax.random.key_data(key)
     if isinstance(words, Tracer):
         return jax.pure_callback(draw, jax.ShapeDtypeStruct(shape, dtype), words, vmap_method="sequential")
     return jnp.asarray(draw(np.asarray(words)))
+
+
+def _uniform(key: PRNGKeyArray, shape: tuple[int, ...], fan_in: int) -> Array:
+    bound = 1 / math.sqrt(max(fan_in, 1))
+    return _draw(key, shape, lambda generator: generator.uniform(-bound, bound, shape))
+
+
+def normal(key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, "*shape"]:
+    """Normal numbers for initial weights."""
+    return _draw(key, shape, lambda generator: generator.normal(size=shape))
 
 
 class Linear(eqx.Module):

@@ -16,6 +16,7 @@ from charax.paper.table2 import Table2
 from charax.paper.tabular import Tabular
 from charax.paper.timeseries import Timeseries
 from charax.paper.toy_flow import ToyFlow
+from charax.paper.uci import UCI
 
 EXPERIMENTS: Mapping[str, type[AbstractExperiment]] = MappingProxyType(
     {
@@ -26,6 +27,7 @@ EXPERIMENTS: Mapping[str, type[AbstractExperiment]] = MappingProxyType(
             Table1,
             ToyFlow,
             Tabular,
+            UCI,
             Kinetic,
             Table2,
             PDE,

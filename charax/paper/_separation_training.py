@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import equinox as eqx
@@ -11,8 +12,8 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from charax.models import NeuralODE, neural_ode
-from charax.nn import Linear, count_parameters
+from charax.models import FlowMatching, NeuralODE, neural_ode
+from charax.nn import Chain, Linear, count_parameters, mlp
 from charax.paper._comparison import largest_width
 from charax.paper.separations import PROBLEMS, SeparationProblem, Variant
 from charax.solve import Solver
@@ -53,6 +54,15 @@ class Separator(eqx.Module):
         return solution.u[:, : u.shape[1]] if self.head is None else self.head(solution.u), solution
 
 
+class Perceptron(eqx.Module):
+    """A perceptron instead of a neural ODE: its one evaluation is a solve that always succeeds."""
+
+    network: Chain
+
+    def __call__(self, u: Float[Array, "batch d"]) -> tuple[Float[Array, "batch outputs"], Any]:
+        return self.network(u), SimpleNamespace(outcome=jnp.zeros((), int), stats=SimpleNamespace(nfe=1))
+
+
 @dataclass(frozen=True)
 class SeparationObjective:
     """What the engine trains."""
@@ -61,10 +71,12 @@ class SeparationObjective:
     variant: Variant
     width: int
 
-    def build(self, key: PRNGKeyArray) -> Separator:
+    def build(self, key: PRNGKeyArray) -> Separator | Perceptron:
         """A new model."""
         ode_key, head_key = jax.random.split(key)
         variant, dim = self.variant, self.problem.dim
+        if variant.method == "mlp":
+            return Perceptron(mlp([dim, self.width, self.width, dim], key=ode_key))
         ode = neural_ode(
             variant.method,
             dim,
@@ -80,9 +92,14 @@ class SeparationObjective:
         channels = {"anode": lifted, "il-node": lifted, "2nd-order": 2 * lifted}.get(variant.method, dim)
         return Separator(ode, Linear(channels, 2, key=head_key))
 
-    def loss(self, model: Separator, batch: tuple[Array, Array], key: PRNGKeyArray) -> tuple[Array, dict[str, Array]]:
-        """Squared error of a map, cross entropy of classes."""
+    def loss(
+        self, model: Separator | Perceptron, batch: tuple[Array, Array], key: PRNGKeyArray
+    ) -> tuple[Array, dict[str, Array]]:
+        """Squared error of a map, cross entropy of classes, or the loss of flow matching."""
         u, y = batch
+        if self.variant.matched:
+            assert isinstance(model, Separator)
+            return FlowMatching().losses(model.ode.field, u, y, key=key).mean(), {"failed": jnp.zeros(())}
         out, solution = model(u)
         if self.problem.kind == "map":
             loss = jnp.mean(jnp.square(out - y))
@@ -153,7 +170,7 @@ def learn(name: str, variant: Variant, *, seeds: int, steps: int, points: int) -
     measure = lambda params, u, y: _measure(objective, unflatten(params), u, y)
     errors, nfe = jax.jit(jax.vmap(measure))(state.params, *test)
     model = unflatten(state.params[0])
-    assert isinstance(model, Separator)
+    assert isinstance(model, Separator | Perceptron)
     return Result(
         errors=[float(error) for error in errors],
         nfe=float(jnp.mean(nfe)),
@@ -172,9 +189,9 @@ def _measure(objective: SeparationObjective, model: eqx.Module, u: Array, y: Arr
     return error, jnp.asarray(solution.stats.nfe, float)
 
 
-def _show(problem: SeparationProblem, model: Separator, u: np.ndarray, y: np.ndarray) -> dict[str, Any]:
+def _show(problem: SeparationProblem, model: Separator | Perceptron, u: np.ndarray, y: np.ndarray) -> dict[str, Any]:
     """Trajectories of some points, and the probability of the second class on a grid."""
-    if problem.dim > 2:
+    if problem.dim > 2 or isinstance(model, Perceptron):
         return {"trajectories": [], "labels": [], "decision": None, "reach": None}
     few = u[:_SHOWN]
     _, solution = eqx.filter_jit(lambda model, u: model(u, at=jnp.linspace(0, 1, 21)))(model, jnp.asarray(few))

@@ -48,17 +48,24 @@ PROBLEMS: Mapping[str, SeparationProblem] = MappingProxyType(
 class Variant(NamedTuple):
     """A method with its sizes."""
 
-    method: Method
+    method: Method | Literal["mlp"]
     k: int = 0
     reads_u0: bool = False
     augment_dim: int = 1
+    matched: bool = False
+    """Trained by flow matching on straight paths instead of through the solver."""
 
     @property
     def label(self) -> str:
         """A name for files and legends."""
+        matched = "-matched" if self.matched else ""
         if self.method == "c-node":
-            return f"c-node-k{self.k}" + ("-u0" if self.reads_u0 else "")
-        return f"{self.method}-{self.augment_dim}" if self.method == "anode" else self.method
+            return f"c-node-k{self.k}" + ("-u0" if self.reads_u0 else "") + matched
+        return f"{self.method}-{self.augment_dim}" if self.method == "anode" else self.method + matched
+
+    def suits(self, problem: SeparationProblem) -> bool:
+        """Whether the variant can learn the problem at all: paths, and the perceptron beside them, are for maps."""
+        return problem.kind == "map" or not (self.matched or self.method == "mlp")
 
 
 VARIANTS: tuple[Variant, ...] = (
@@ -68,6 +75,9 @@ VARIANTS: tuple[Variant, ...] = (
     Variant("il-node", augment_dim=1),
     Variant("2nd-order", augment_dim=1),
     *(Variant("c-node", k, reads_u0) for reads_u0 in (False, True) for k in (1, 2, 4)),
+    Variant("node", matched=True),
+    Variant("c-node", 2, True, matched=True),
+    Variant("mlp"),
 )
 
 _COLUMNS = (
@@ -91,7 +101,8 @@ class Separations(AbstractExperiment):
     problem: tuple[str, ...] = ()
     """Only these problems."""
     variant: tuple[str, ...] = ()
-    """Only these variants, such as node, anode-1, c-node-k2 or c-node-k2-u0."""
+    """Only these variants, such as node, anode-1, c-node-k2 or c-node-k2-u0. For maps also node-matched and
+    c-node-k2-u0-matched, which are trained by flow matching on straight paths, and mlp."""
     seeds: int = 5
     """Seeds per variant; they are trained side by side."""
     steps: int = 600
@@ -107,7 +118,8 @@ class Separations(AbstractExperiment):
         settings = {"seeds": self.seeds, "steps": self.steps, "points": self.points}
         rows: list[dict[str, Any]] = []
         for problem in choose(self.problem, tuple(PROBLEMS), "problem", "separations"):
-            for variant in (variant for variant in VARIANTS if variant.label in labels):
+            suited = [variant for variant in VARIANTS if variant.suits(PROBLEMS[problem])]
+            for variant in (variant for variant in suited if variant.label in labels):
 
                 def compute(problem: str = problem, variant: Variant = variant) -> dict[str, Any]:
                     progress.say(f"{problem}, {variant.label}")
@@ -133,7 +145,7 @@ def _row(problem: str, variant: Variant, result: Mapping[str, Any]) -> dict[str,
     augmented = f" + {variant.augment_dim}" if variant.method == "anode" else ""
     return {
         "problem": problem,
-        "method": variant.method + augmented,
+        "method": variant.method + augmented + (", matched" if variant.matched else ""),
         "k": variant.k or None,
         "reads_u0": variant.reads_u0 if variant.k else None,
         "error_mean": mean,

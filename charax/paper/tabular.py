@@ -171,7 +171,7 @@ def _fit_flow(
     rows, validation, test = parts
     noisy = np.tile(rows, (COPIES, 1))
     noisy += NOISE * np.random.default_rng(seed).normal(size=noisy.shape).astype(np.float32)
-    splits = Splits(*(data.Split(part, np.zeros(len(part), np.int32)) for part in (noisy, validation, test)))
+    splits = Splits(*(density.DensityBatch(part, np.zeros(len(part), np.int32)) for part in (noisy, validation, test)))
     task = density.DensityTask(
         design=models.VectorFlowDesign("c-node", width=32, characteristic_dim=4),
         solver=solve.Solver("dopri5", rtol=1e-3, atol=1e-3),

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from charax.fields import AbstractField, Condition, Read, Scalar
+from charax.fields import AbstractField, Condition, Read, Time
 from charax.pde._problem import AbstractProblem
 from charax.solve import Solver
 from charax.solve._checks import is_concrete
@@ -66,7 +66,7 @@ class Flow(AbstractField):
         return frozenset({"s", "x", "u", "context"})
 
     def __call__(
-        self, s: Scalar, x: Float[Array, "batch k"] | None, u: Float[Array, "batch *state"], z: Condition
+        self, s: Time, x: Float[Array, "batch k"] | None, u: Float[Array, "batch *state"], z: Condition
     ) -> tuple[Float[Array, "batch k"], Float[Array, "batch *state"]]:
         assert x is not None
         assert z.context is not None

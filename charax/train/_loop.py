@@ -120,11 +120,16 @@ class _Training:
         # A backward solve can fail only as an exception, and the state must outlive that.
         self.may_raise = task.solver.adjoint == "backsolve"
         has_images = any(np.ndim(leaf) > 3 for leaf in jax.tree.leaves(batch))
-        self.epoch = jax.jit(
-            make_epoch(task, unflatten, transform, optimizer.ema),
-            donate_argnums=() if self.may_raise else 0,
-            compiler_options=None if has_images else small_products(),
-        )
+        self.epochs = [
+            jax.jit(
+                make_epoch(stage, unflatten, transform, optimizer.ema),
+                donate_argnums=() if self.may_raise else 0,
+                compiler_options=None if has_images else small_products(),
+            )
+            for _, stage in task.stages
+        ]
+        self.epoch = self.epochs[0]
+        self.prepared = splits.train
         self.data = self.devices.replicate(splits.train)
         self.evaluate = make_evaluation(task, unflatten, self.batch_size, self.devices)
         self.history: list[dict[str, Any]] = []
@@ -159,6 +164,7 @@ class _Training:
         epoch, every = self.position.epoch, self.loop.checkpoint_steps
         order = np.random.default_rng([self.loop.seed, epoch]).permutation(self.samples)
         order = order[: self.steps_per_epoch * self.batch_size].reshape(self.steps_per_epoch, 1, self.batch_size)
+        self._prepare_epoch(order[:, 0])
         waiting: deque[StepMetrics] = deque()
         for i in range(self.position.step, self.steps_per_epoch):
             self.position = replace(self.position, step=i, seconds=time.monotonic() - began)
@@ -173,6 +179,18 @@ class _Training:
         while waiting:
             self._report(waiting.popleft(), self.steps_per_epoch)
         self._end_epoch(began)
+
+    def _prepare_epoch(self, order: np.ndarray) -> None:
+        epoch = self.position.epoch
+        # The first stage has at least one epoch, however few there are.
+        begun = [number for number, (after, _) in enumerate(self.task.stages) if epoch >= self._first_epoch(after)]
+        self.epoch, (_, stage) = self.epochs[begun[-1]], self.task.stages[begun[-1]]
+        train = stage.prepare_epoch(self.splits.train, order, np.random.default_rng([self.loop.seed, epoch, 1]))
+        if train is not self.prepared:
+            self.prepared, self.data = train, self.devices.replicate(train)
+
+    def _first_epoch(self, after: float) -> int:
+        return 0 if after == 0 else max(1, int(after * self.loop.epochs))
 
     def _take_step(self, order: np.ndarray) -> StepMetrics:
         rows = self.devices.shard_rows(order)

@@ -476,7 +476,13 @@ def predict(
 
 
 def sample(
-    folder: Path | str, n: int, *, seed: int = 0, temperature: float = 1.0, class_name: str | None = None
+    folder: Path | str,
+    n: int,
+    *,
+    seed: int = 0,
+    temperature: float = 1.0,
+    class_name: str | None = None,
+    context: Path | None = None,
 ) -> GeneratedSamples:
     """Draw samples from the density of a run.
 
@@ -486,6 +492,7 @@ def sample(
         seed: Seed of the samples.
         temperature: Multiplies the standard deviation of the base distribution.
         class_name: The class to sample from, if the density is conditional; all of them in turn if left out.
+        context: A table with the columns that the density is conditioned on, if there are any.
 
     Returns:
         The samples, in the units of the data.
@@ -495,7 +502,7 @@ def sample(
     """
     task, model = load_model(folder)
     _check_class(task, class_name)
-    return task.sample(model, n, seed=seed, temperature=temperature, class_name=class_name)
+    return task.sample(model, n, seed=seed, temperature=temperature, class_name=class_name, context=context)
 
 
 def _check_class(task: AbstractTask, class_name: str | None) -> None:

@@ -170,6 +170,27 @@ class AbstractTask(eqx.Module):
             The loss, and metrics to report with it, among them `failed`: 1 if a solve failed, else 0.
         """
 
+    @property
+    def stages(self) -> tuple[tuple[float, "AbstractTask"], ...]:
+        """The stages of training: the fraction of the epochs after which each begins, and the task whose loss it
+        minimizes. All of them train the same model and report the same metrics."""
+        return ((0.0, self),)
+
+    def prepare_epoch(
+        self, train: Batch, order: Int[np.ndarray, "steps batch"], generator: np.random.Generator
+    ) -> Batch:
+        """Prepare the training split for one epoch: what a step needs and cannot compute, such as a coupling.
+
+        Args:
+            train: The training split.
+            order: The rows of each mini-batch of the epoch.
+            generator: The random numbers of the epoch.
+
+        Returns:
+            The split to train on, with the samples in the same rows; `train` itself if there is nothing to do.
+        """
+        return train
+
     @abstractmethod
     def metrics(self, model: eqx.Module, batch: Batch) -> dict[str, Float[Array, "batch"]]:
         """Compute the metrics of every sample; the engine averages them over a whole split.
@@ -261,7 +282,14 @@ class AbstractTask(eqx.Module):
         return {}
 
     def sample(
-        self, model: eqx.Module, n: int, *, seed: int = 0, temperature: float = 1.0, class_name: str | None = None
+        self,
+        model: eqx.Module,
+        n: int,
+        *,
+        seed: int = 0,
+        temperature: float = 1.0,
+        class_name: str | None = None,
+        context: Path | None = None,
     ) -> GeneratedSamples:
         """Draw samples from a learned density.
 
@@ -271,12 +299,14 @@ class AbstractTask(eqx.Module):
             seed: Seed of the samples.
             temperature: Multiplies the standard deviation of the base distribution.
             class_name: The class to sample from, if the density is conditional; all of them in turn if left out.
+            context: A table with the columns that the density is conditioned on, if there are any. Its rows are taken
+                in turn.
 
         Returns:
             The samples, in the units of the data.
 
         Raises:
-            ValueError: If this model is not a density.
+            ValueError: If this model is not a density, or the context does not suit it.
         """
         raise ValueError("this model is not a density, so nothing can be sampled from it")
 

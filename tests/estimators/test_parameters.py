@@ -9,14 +9,23 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 from sklearn.datasets import load_iris
 
-from charax.estimators import CharacteristicRegressor, CNODEClassifier, CNODERegressor, FlowDensity
+from charax.estimators import (
+    CharacteristicRegressor,
+    CNODEClassifier,
+    CNODERegressor,
+    FlowDensity,
+    FlowRegressor,
+    MatchingRegressor,
+)
 
 ROWS = load_iris().data[::3]
 ROWS, LENGTHS = ROWS[:, :3], ROWS[:, 3]
 SMALL = {"width": 4, "solver": "euler", "steps": 1, "max_iter": 12, "random_state": 0}
 ESTIMATORS = {
     "regressor": CNODERegressor(**SMALL, members=2),
-    "density": FlowDensity(**SMALL),
+    "density": FlowDensity(**SMALL, objective="likelihood"),
+    "conditional density": FlowRegressor(**SMALL, members=2, rtol=None, objective="likelihood"),
+    "pairs": MatchingRegressor(**SMALL),
     "characteristic": CharacteristicRegressor("node-fair", **SMALL),
 }
 
@@ -31,6 +40,8 @@ CHANGES = {
     "method": Change("node"),
     "characteristic_dim": Change(3),
     "width": Change(5),
+    "objective": Change("matching"),
+    "frequencies": Change(3),
     "augment_dim": Change(3, {"method": "anode"}),
     "members": Change(3),
     "solver": Change("midpoint"),

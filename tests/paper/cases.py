@@ -1,9 +1,11 @@
 """How every experiment is called in a test, and what it leaves. A new experiment needs a case."""
 
 import io
+import os
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 
@@ -54,7 +56,7 @@ CASES = {
         "--iterations 2 --seeds 1",
         2,
         "dataset method parameters nll_mean nll_sd nfe seconds",
-        record="recipe iterations",
+        record="recipe data iterations",
         figures="toy-flow.png",
         plotted="density-circles-c-node-seed0 density-circles-node-seed0",
         other="--iterations 3",
@@ -65,6 +67,13 @@ CASES = {
         "dataset dimensions method parameters log_likelihood_mean log_likelihood_sd log_likelihood_gaussian "
         "log_likelihood_kernel nfe seconds better_or_equal",
         record="seeds",
+    ),
+    "uci": Case(
+        "--dataset yacht --splits 1 --members 1 --epochs 1",
+        1,
+        "dataset method log_likelihood_mean log_likelihood_sd log_likelihood_mc_dropout log_likelihood_linear "
+        "rmse_mean pinball_mean pinball_forest splits seconds",
+        record="method members splits",
     ),
     "kinetic": Case(
         "--data POINTS --epochs 1 --seeds 1",
@@ -141,4 +150,17 @@ def reproduce(name: str, folder: Path) -> tuple[list[str], Called]:
         "--output",
         str(folder / "r"),
     ]
-    return flags, call(*flags, "--json")
+    if name != "uci":
+        return flags, call(*flags, "--json")
+    write_uci(folder / "uci" / "yacht.npz")
+    with patch.dict(os.environ, {"CHARAX_DATA": str(folder)}):
+        return flags, call(*flags, "--json")
+
+
+def write_uci(path: Path) -> None:
+    """A file as those of the UCI data: a line with noise of standard deviation 0.5, and two splits of 8 and 7 rows."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    random = np.random.default_rng(0)
+    x = random.normal(size=(80, 6))
+    test = np.concatenate([np.arange(15), [-1]]).reshape(2, 8).astype(np.int32)
+    np.savez(path, x=x, y=3 * x[:, 0] + 0.5 * random.normal(size=80), test=test)

@@ -68,6 +68,12 @@ def check_ablation(answer: dict[str, Any]) -> None:
     }
 
 
+def check_uci(answer: dict[str, Any]) -> None:
+    (row,) = answer["rows"]
+    assert (row["dataset"], row["log_likelihood_mc_dropout"], row["splits"]) == ("yacht", -1.25, 1)
+    assert row["log_likelihood_linear"] > row["log_likelihood_mean"]  # after one epoch, where the truth is linear
+
+
 CLAIMS = {
     "propositions": check_propositions,
     "table1": check_table1,
@@ -79,5 +85,6 @@ CLAIMS = {
     "separations": lambda answer: [(row["variant"], row["k"]) for row in answer["rows"]] == [("c-node-k2-u0", 2)],
     "toy-flow": lambda answer: [row["method"] for row in answer["rows"]] == ["c-node", "node"],
     "tabular": lambda answer: [(row["dataset"], row["dimensions"]) for row in answer["rows"]] == [("iris", 4)],
+    "uci": check_uci,
     "table2": lambda answer: 0 < answer["rows"][0]["bits_per_dim_mean"] < 10,
 }

@@ -6,8 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from charax.estimators import FlowRegressor
 from charax.models import VectorFlowDesign
-from charax.paper import table2, tabular
+from charax.paper import table2, tabular, uci
 from charax.solve import Solver
 from charax.tasks import DensityConfig
 from charax.train import Run, SolverConfig
@@ -35,6 +36,9 @@ def small_models() -> Iterator[list[str]]:
         patch.setattr(DensityConfig, "_preset", small_preset)
         patch.setattr(table2, "SETTINGS", {"smoke": smoke})
         patch.setattr(tabular, "COPIES", 1)
+        small = {"width": 4, "solver": "euler", "steps": 1, "rtol": None}
+        build = lambda *args, **kwargs: FlowRegressor(*args, **kwargs).set_params(**small)
+        patch.setattr(uci, "estimators", SimpleNamespace(FlowRegressor=build))
         patch.setattr(tabular, "solve", SimpleNamespace(Solver=lambda *_, **__: step))
         patch.setattr("charax.paper._separation_training._SOLVER", step)
         patch.setattr(Run, "plot", plot)

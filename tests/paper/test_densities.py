@@ -49,7 +49,13 @@ def test_toy_flow_makes_the_iterations_that_were_asked_for(iterations):
 
 
 @pytest.mark.parametrize(
-    ("recipe", "expected"), [("paper", [2_136, 5_034]), ("sharp", [2_136, 5_034]), ("timed", [2_152, 4_546])]
+    ("recipe", "expected"),
+    [
+        ("paper", [2_136, 5_034]),
+        ("sharp", [2_136, 5_034]),
+        ("timed", [2_152, 4_546]),
+        ("matching", [13_412, 9_262]),
+    ],
 )
 def test_toy_flows_have_the_sizes_that_are_told(recipe, expected):
     designs = [ToyFlow(recipe).config(method).design((2,), None)[0] for method in ("c-node", "node")]

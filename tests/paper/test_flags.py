@@ -31,8 +31,20 @@ OTHER: dict[str, dict[str, tuple[dict[str, Any], Any]]] = {
         "epochs": (PAPER, 7),
         "table_only": ({"method": ("c-node",)}, True),
     },
-    "toy-flow": {"recipe": ({}, "sharp"), "seeds": ({}, 7), "iterations": ({}, 20)},
+    "toy-flow": {
+        "recipe": ({}, "sharp"),
+        "data": ({"recipe": "matching"}, "moons"),
+        "seeds": ({}, 7),
+        "iterations": ({}, 20),
+    },
     "tabular": {"table": ({}, ("wine",)), "seeds": ({}, 2), "epochs": ({}, 7)},
+    "uci": {
+        "dataset": ({}, ("wine",)),
+        "splits": ({}, 2),
+        "method": ({}, "node"),
+        "members": ({}, 2),
+        "epochs": ({}, 7),
+    },
     "kinetic": {
         "data": ({}, "moons"),
         "method": ({}, "node"),
@@ -84,6 +96,7 @@ RESULTS = {
         **dict.fromkeys(("lost_inside_percent", "lost_beyond_percent", "right_terms", "parameters", "seconds"), 0.0),
         "equation": None,
     },
+    "uci": dict.fromkeys(("log_likelihood", "linear", "rmse", "pinball", "pinball_forest", "seconds"), 0.0),
     "separations": _separation_training.Result([0.0], 0.0, 0, 0.0, {}),
 }
 """What stands for a result that is stored; other experiments get none."""
@@ -110,6 +123,7 @@ def work_of(monkeypatch, tmp_path_factory):
             "charax.paper.propositions._intersecting.run",
             "charax.paper.tabular.evaluate",
             "charax.paper.equations.learn",
+            "charax.paper.uci.evaluate",
         ):
             monkeypatch.setattr(place, begin)
         with suppress(IndexError, AttributeError, StatisticsError):  # there is nothing to report
@@ -148,6 +162,7 @@ def test_none_of_a_number_is_refused_before_anything_is_written(name, flag, tmp_
         ("pde", {"problem": ("heat",)}, "choose from paper, paper-steep"),
         ("separations", {"problem": ("heat",)}, "choose from swap, reverse"),
         ("separations", {"variant": ("resnet",)}, "choose from node, anode-1"),
+        ("toy-flow", {"data": "moons"}, "recipe paper is for circles: use --recipe timed or matching"),
         ("toy-flow", {"iterations": 15}, "iterations must be a multiple of 10"),
         ("kinetic", {"weight": 0.0}, "weight must be above 0"),
         ("kinetic", {"sharpness": -1.0}, "sharpness must be a number above 0"),

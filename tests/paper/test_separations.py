@@ -54,3 +54,22 @@ def test_a_plain_node_cannot_swap_two_points_and_a_c_node_that_reads_u0_can(tmp_
     node, c_node = experiment.run(tmp_path, Silent()).answer["rows"]
     assert node["error_mean"] > 0.45
     assert c_node["error_mean"] < 0.1
+
+
+def test_paths_are_matched_for_maps_only():
+    matched = [variant for variant in VARIANTS if variant.matched or variant.method == "mlp"]
+    assert {variant.label for variant in matched} == {"node-matched", "c-node-k2-u0-matched", "mlp"}
+    assert all(
+        variant.suits(problem) == (problem.kind == "map") for variant in matched for problem in PROBLEMS.values()
+    )
+
+
+@pytest.mark.slow
+def test_crossing_paths_are_matched_by_a_c_node_that_reads_u0_and_not_by_a_plain_node(tmp_path):
+    labels = ("node-matched", "c-node-k2-u0-matched", "mlp")
+    experiment = Separations(problem=("reverse",), variant=labels, seeds=2, steps=300)
+    node, c_node, perceptron = experiment.run(tmp_path, Silent()).answer["rows"]
+    assert node["error_mean"] > 0.45  # everything goes to the middle, where all paths cross
+    assert c_node["error_mean"] < 0.05
+    assert perceptron["error_mean"] < 0.05
+    assert c_node["nfe"] < 15  # straight paths

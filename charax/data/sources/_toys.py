@@ -38,6 +38,12 @@ def _checkerboard(n: int, random: np.random.Generator) -> np.ndarray:
     return np.stack([across, up], axis=1)
 
 
+def _eight_gaussians(n: int, random: np.random.Generator) -> np.ndarray:
+    """As in FFJORD's experiments: a radius of 4 and a standard deviation of 0.5, both divided by √2."""
+    angle = 2 * np.pi / 8 * random.integers(8, size=n)
+    return (4 * np.stack([np.cos(angle), np.sin(angle)], axis=1) + random.normal(scale=0.5, size=(n, 2))) / np.sqrt(2)
+
+
 class _Toy(NamedTuple):
     description: str
     sample: Callable[[int, np.random.Generator], np.ndarray]
@@ -48,6 +54,7 @@ _TOYS = {
     "moons": _Toy("two half rings in the plane", _moons),
     "pinwheel": _Toy("five curved arms in the plane", _pinwheel),
     "checkerboard": _Toy("eight squares in the plane", _checkerboard),
+    "eight-gaussians": _Toy("eight normal distributions around the origin", _eight_gaussians),
 }
 
 TOYS: Mapping[str, str] = MappingProxyType({name: toy.description for name, toy in _TOYS.items()})

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from charax.fields import AbstractField, Condition, Read, Scalar
+from charax.fields import AbstractField, Condition, Read, Time
 from charax.models.flows._traces import AbstractTrace, Probes
 
 
@@ -34,7 +34,7 @@ class AugmentedField(AbstractField):
         return self.field.reads | own
 
     def __call__(
-        self, s: Scalar, x: Float[Array, "batch k"] | None, u: Float[Array, "batch *state"], z: Condition
+        self, s: Time, x: Float[Array, "batch k"] | None, u: Float[Array, "batch *state"], z: Condition
     ) -> tuple[Float[Array, "batch k"], Float[Array, "batch *state"]]:
         probes = jax.tree.map(jax.lax.stop_gradient, self.probes)
         found = self.trace(lambda v: self.field(s, None, v, z)[1], u, probes)

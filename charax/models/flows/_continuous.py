@@ -11,6 +11,7 @@ from charax.fields import AbstractField, Scalar, check_flow_field, describe_fiel
 from charax.models.flows._augmented_field import AugmentedField
 from charax.models.flows._flow import AbstractFlow, FlowResult, check_sampling, sample_with_retry
 from charax.models.flows._traces import AbstractTrace, ExactTrace
+from charax.models.matching import FlowMatching
 from charax.nn import summarize
 from charax.solve import Solver
 
@@ -196,6 +197,20 @@ class ContinuousFlow(AbstractFlow):
         key: PRNGKeyArray | None = None,
     ) -> FlowResult:
         return self.forward(u, solver=solver, trace=trace, context=context, with_energies=with_energies, key=key)
+
+    def match(
+        self,
+        u: Float[Array, "batch *state"],
+        matching: FlowMatching,
+        *,
+        source: Float[Array, "batch *state"] | None = None,
+        context: Float[Array, "batch *_"] | None = None,
+        key: PRNGKeyArray,
+    ) -> Float[Array, "batch"]:
+        time_key, source_key = jax.random.split(key)
+        if source is None:
+            source = self.scale * jax.random.normal(source_key, u.shape, u.dtype)
+        return matching.losses(self.field, u, source, key=time_key, end_time=self.end_time, context=context)
 
     def loss(self, log_prob: Float[Array, "batch"]) -> Float[Array, "batch"]:
         return -log_prob

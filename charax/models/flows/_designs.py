@@ -96,6 +96,10 @@ class VectorFlowDesign(AbstractFlowDesign):
     """The name of the activation function."""
     sharpness: float = 1.0
     """The factor inside the activations; above 1 the field may change over shorter distances."""
+    frequencies: int = 0
+    """The number of sines and cosines in front of every network; 0 for none."""
+    frequency_scale: float = 4.0
+    """The standard deviation of their frequencies."""
 
     def build(self, shape: tuple[int, ...], *, key: PRNGKeyArray) -> ContinuousFlow:
         if len(shape) != 1:
@@ -110,6 +114,8 @@ class VectorFlowDesign(AbstractFlowDesign):
             context=self.classes,
             activation=self.activation,
             sharpness=self.sharpness,
+            frequencies=self.frequencies,
+            frequency_scale=self.frequency_scale,
             key=key,
         )
         return ContinuousFlow(field, shape, end_time=self.end_time, learn_time=self.learn_time, scale=self.scale)

@@ -10,7 +10,10 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from charax.fields import AbstractField, CharacteristicField, JointJacobian, NetworkVelocity, PlainField, Read
 from charax.models._methods import parse_method
-from charax.nn import Apply, Chain, Conv, Flatten, Linear, Sharpened, find_activation, mlp
+from charax.nn import Apply, Chain, Conv, Flatten, FourierFeatures, Linear, Sharpened, find_activation, mlp
+
+_TIME_FREQUENCIES = (1, 6.0, 4)
+"""s is one input with 4 frequencies of its own, of standard deviation 6."""
 
 
 def vector_flow_field(
@@ -24,6 +27,8 @@ def vector_flow_field(
     context: int = 0,
     activation: str = "tanh",
     sharpness: float = 1.0,
+    frequencies: int = 0,
+    frequency_scale: float = 4.0,
     key: PRNGKeyArray,
 ) -> AbstractField:
     """Build the field of a flow of rows of numbers.
@@ -51,6 +56,9 @@ def vector_flow_field(
         activation: The name of the activation function.
         sharpness: The factor inside the activations. Above 1 the field may change over shorter distances, for densities
             with thin parts, and is smaller before training.
+        frequencies: The number of sines and cosines of u and s in front of every network; 0 for none. They, too, are
+            for densities with thin parts, and suit flow matching better than `sharpness`.
+        frequency_scale: The standard deviation of the frequencies of u, in radians per unit of u.
         key: Random key of the initial weights.
 
     Returns:
@@ -66,19 +74,32 @@ def vector_flow_field(
         raise ValueError('a field that reads "context" needs its number of columns, context=…, and no other takes one')
     if not (math.isfinite(sharpness) and sharpness > 0):
         raise ValueError(f"sharpness must be a number above 0, got {sharpness}")
-    inputs = ("s" in reads) + features + context
     act = find_activation(activation) if sharpness == 1 else Sharpened(find_activation(activation), sharpness)
-    first, second, third = jax.random.split(key, 3)
+    first, second, third, fourth, fifth = jax.random.split(key, 5)
+    state, timed = (features, frequency_scale, frequencies), [_TIME_FREQUENCIES] if "s" in reads else []
+    read = _Inputs([*timed, state, *([(context, 0.0, 0)] if context else [])], frequencies, fourth)
     if not parts.characteristic:
-        network = mlp([inputs, *hidden, features], activation=act, key=first)
-        return PlainField(_scale_last(network, 1 / sharpness), reads=reads)
-    network = mlp([inputs, *velocity_hidden, characteristic_dim], activation=act, key=first)
-    velocity = NetworkVelocity(_scale_last(network, 1 / sharpness), characteristic_dim, reads=reads)
-    body = mlp([features, *hidden], activation=act, final=act, key=second)
+        network = mlp([read.size, *hidden, features], activation=act, key=first)
+        return PlainField(read.prepend(_scale_last(network, 1 / sharpness)), reads=reads)
+    network = mlp([read.size, *velocity_hidden, characteristic_dim], activation=act, key=first)
+    velocity = NetworkVelocity(read.prepend(_scale_last(network, 1 / sharpness)), characteristic_dim, reads=reads)
+    own = _Inputs([state], frequencies, fifth)
+    body = own.prepend(mlp([own.size, *hidden], activation=act, final=act, key=second))
     return CharacteristicField(
         velocity,
         JointJacobian(body, hidden=hidden[-1], channels=features, characteristic_dim=characteristic_dim, key=third),
     )
+
+
+class _Inputs:
+    """The inputs of a network, with or without Fourier features."""
+
+    def __init__(self, groups: Sequence[tuple[int, float, int]], frequencies: int, key: PRNGKeyArray):
+        self.features = FourierFeatures(groups, key=key) if frequencies else None
+        self.size = sum(inputs for inputs, _, _ in groups) if self.features is None else self.features.outputs
+
+    def prepend(self, network: Chain) -> Chain:
+        return network if self.features is None else Chain(self.features, *network.layers)
 
 
 def _scale_last(network: Chain, factor: float) -> Chain:

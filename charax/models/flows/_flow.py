@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from charax.models.flows._traces import AbstractTrace
+from charax.models.matching import FlowMatching
 from charax.solve import Outcome, SolveError, Solver
 from charax.solve._checks import is_concrete
 
@@ -85,6 +86,32 @@ class AbstractFlow(eqx.Module):
 
         Returns:
             The points in the base distribution with their log-densities.
+        """
+
+    @abstractmethod
+    def match(
+        self,
+        u: Float[Array, "batch *state"],
+        matching: FlowMatching,
+        *,
+        source: Float[Array, "batch *state"] | None = None,
+        context: Float[Array, "batch *_"] | None = None,
+        key: PRNGKeyArray,
+    ) -> Float[Array, "batch"]:
+        """Compute the loss of flow matching for data as it is stored. Nothing is solved.
+
+        Args:
+            u: A batch of samples.
+            matching: Paths and times.
+            source: The partner of every sample; drawn from the base distribution if None.
+            context: One row per sample for a field that reads it.
+            key: Random key of the times, the partners and of dequantisation.
+
+        Returns:
+            The loss of every sample.
+
+        Raises:
+            ValueError: If the flow is not that of one field.
         """
 
     @abstractmethod

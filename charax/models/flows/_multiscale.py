@@ -14,6 +14,7 @@ from charax.models.flows._flow import AbstractFlow, FlowResult, check_sampling, 
 from charax.models.flows._pixels import Pixels, squeeze, unsqueeze
 from charax.models.flows._scales import Shape, plan_scales
 from charax.models.flows._traces import AbstractTrace, Hutchinson
+from charax.models.matching import FlowMatching
 from charax.solve import Solver
 
 
@@ -214,6 +215,17 @@ class MultiScaleFlow(AbstractFlow):
         noise_key, key = jax.random.split(key)
         x = self.pixels.dequantise(u, key=noise_key)
         return self.forward(x, solver=solver, trace=trace, with_energies=with_energies, key=key)
+
+    def match(
+        self,
+        u: Float[Array, "batch *state"],
+        matching: FlowMatching,
+        *,
+        source: Float[Array, "batch *state"] | None = None,
+        context: Float[Array, "batch *_"] | None = None,
+        key: PRNGKeyArray,
+    ) -> Float[Array, "batch"]:
+        raise ValueError("a multi-scale flow has one field per scale, so it cannot be matched: train it by likelihood")
 
     def loss(self, log_prob: Float[Array, "batch"]) -> Float[Array, "batch"]:
         return self.pixels.bits_per_dim(log_prob, self.size)

@@ -21,8 +21,8 @@ from charax.fields import (
     Condition,
     NetworkVelocity,
     Read,
-    Scalar,
     SeparateJacobian,
+    Time,
     check_flow_field,
 )
 from charax.nn import mlp
@@ -65,7 +65,7 @@ class _WithTrace(AbstractField):
         return self.field.reads
 
     def __call__(
-        self, s: Scalar, x: Float[Array, "batch k"] | None, u: Float[Array, "batch n"], z: Condition
+        self, s: Time, x: Float[Array, "batch k"] | None, u: Float[Array, "batch n"], z: Condition
     ) -> tuple[None, Float[Array, "batch n"]]:
         value = u[:, :-1]
         # u0 has the additional component, too.

@@ -4,10 +4,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
-from charax import data, models, solve
+from charax import data, models, solve, train
 from charax.data import Separator
 from charax.models import FlowMethod
 from charax.tasks import density
+from charax.tasks.density._names import CouplingName, Objective, PathName, TimesName
 from charax.train import (
     BATCH_SIZE,
     AbstractConfig,
@@ -23,9 +24,14 @@ from charax.train import (
 )
 
 if TYPE_CHECKING:
-    from charax.tasks.density._task import DensitySpec, DensityTask
+    from charax.tasks.density._spec import DensityBatch, DensitySpec
+    from charax.tasks.density._task import DensityTask
 
 Trace = Literal["exact", "hutchinson", "gaussian", "hutch++"]
+_MATCHING_PASSES = 4
+_MATCHING_STEPS = 100
+"""Least numbers of passes over the data, and of steps, in an epoch of flow matching: the evaluation at its end solves,
+and would take most of the time."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +49,8 @@ class DensityConfig(AbstractConfig):
     name: ClassVar[str] = "density"
 
     data: str = "circles"
-    """Data set (circles, moons, pinwheel, checkerboard, digits, mnist, cifar10, svhn), or the path of an .npz, a table
-    of numbers (.csv, .tsv, .txt, .parquet, .xlsx) or a folder of images."""
+    """Data set (circles, moons, pinwheel, checkerboard, eight-gaussians, digits, mnist, cifar10, svhn), or the path of
+    an .npz, a table of numbers (.csv, .tsv, .txt, .parquet, .xlsx) or a folder of images."""
     separator: Separator | None = None
     """Separator of the columns of a text file. By default found out."""
     method: FlowMethod = "c-node"
@@ -63,8 +69,31 @@ class DensityConfig(AbstractConfig):
     sharpness: float | None = None
     """Factor inside the activations, instead of the preset's 1: 8, for example, for densities with thin parts; for
     points and tables."""
+    frequencies: int | None = None
+    """Number of sines and cosines in front of the networks, instead of the preset's: 0; with flow matching 32 for toys,
+    8 for tables."""
+    frequency_scale: float | None = None
+    """Standard deviation of their frequencies, instead of the preset's: 6 for toys, 2 for tables; larger for densities
+    with thinner parts."""
     conditional: bool = False
     """Learn a density per class, for tables with classes (y, or a column called target)."""
+    context: tuple[str, ...] = ()
+    """Learn the density of the other columns of a table given these."""
+    objective: Objective = "likelihood"
+    """What is minimized. likelihood: the negative log-likelihood, with a solve in every step. matching: the flow
+    matching loss, without a solve. matching+likelihood: matching, then the likelihood in the last quarter of the
+    epochs. The weights are selected by the likelihood of the validation split in any case."""
+    path: PathName | None = None
+    """Flow matching: the path from a sample to its partner in the normal distribution. By default linear."""
+    coupling: CouplingName | None = None
+    """Flow matching: how partners are chosen within a mini-batch. ot: by optimal transport, within each class or
+    context; the default for points and tables without context. independent: as they are drawn."""
+    times: TimesName | None = None
+    """Flow matching: the distribution of the times. By default data: logit-normal with most of the times near the
+    data."""
+    passes: int | None = None
+    """Passes over the training data per epoch, that is between two evaluations. By default 1; 4 for flow matching of
+    points and tables, and more for small ones."""
     trace: Trace | None = None
     """How the trace is computed in training. By default exact for points and tables, hutchinson for images."""
     kinetic_penalty: float = 0.0
@@ -97,10 +126,23 @@ class DensityConfig(AbstractConfig):
                 "blocks": 1,
                 "points": 10,
                 "shrink": 1,
+                "passes": 1,
+                "frequencies": 0,
             },
         )
-        check_positive(self, "sharpness", "end_time")
+        check_positive(self, "sharpness", "end_time", "frequency_scale")
         check_sizes(self, width="width", characteristic_dim="k", blocks="blocks", points="lines")
+        if self.objective == "likelihood":
+            for name in ("path", "coupling", "times"):
+                if getattr(self, name) is not None:
+                    raise ValueError(f"{name} is a part of flow matching: add --objective matching, or leave it out")
+        if self.objective == "matching" and (self.kinetic_penalty or self.jacobian_penalty):
+            raise ValueError(
+                "the penalties are integrals along a solve, which flow matching does not make: use --objective "
+                "likelihood or matching+likelihood, or leave them out"
+            )
+        if self.objective == "matching+likelihood" and self.loop.epochs < 2:
+            raise ValueError("matching+likelihood needs at least 2 epochs: one of matching, then one of likelihood")
 
     @property
     def label(self) -> str:
@@ -112,7 +154,8 @@ class DensityConfig(AbstractConfig):
             ("jacobian", self.jacobian_penalty),
         )
         changed = "".join(f"-{name}{value:g}" for name, value in numbers if value)
-        return f"{self.name}-{Path(self.data).stem}{shrunk}-{self.method}{changed}"
+        objective = "" if self.objective == "likelihood" else f"-{self.objective}"
+        return f"{self.name}-{Path(self.data).stem}{shrunk}-{self.method}{objective}{changed}"
 
     @property
     def _has_flips(self) -> bool:
@@ -135,11 +178,25 @@ class DensityConfig(AbstractConfig):
             raise ValueError(f"{self.data} has no classes to condition on: leave --conditional out")
         if self.conditional and loaded.levels is not None:
             raise ValueError("the flows of images cannot be conditioned on classes: leave --conditional out")
-        spec = density.DensitySpec.from_data(loaded, conditional=self.conditional, flip=self._has_flips)
-        return TaskData(Splits(loaded.train, loaded.validation, loaded.test), spec, loaded.notes)
+        spec = density.DensitySpec.from_data(
+            loaded, conditional=self.conditional, flip=self._has_flips, context=self.context
+        )
+        splits = Splits(*(spec.batch(*split) for split in (loaded.train, loaded.validation, loaded.test)))
+        return TaskData(splits._replace(train=self._repeat(splits.train, spec)), spec, loaded.notes)
+
+    def _repeat(self, split: "DensityBatch", spec: "DensitySpec") -> "DensityBatch":
+        """Repeat the rows of an epoch of matching, which is short, where its evaluation is not."""
+        rows, passes = len(split.inputs), self.passes
+        if passes is None:
+            short = self.objective != "likelihood" and spec.levels is None
+            passes = max(_MATCHING_PASSES, -(-_MATCHING_STEPS * self.loop.batch_size // rows)) if short else 1
+        if passes == 1:
+            return split
+        order = train.repeat_rows(rows, passes * rows)
+        return split._replace(**{name: part[order] for name, part in split._asdict().items() if part is not None})
 
     def build_task(self, spec: "DensitySpec") -> "DensityTask":
-        design, solver = self.design(spec.shape, spec.levels, classes=len(spec.classes))
+        design, solver = self.design(spec.shape, spec.levels, classes=len(spec.classes) + len(spec.context))
         return self.task_type()(
             design=design,
             solver=self.solver.build(solver),
@@ -147,7 +204,13 @@ class DensityConfig(AbstractConfig):
             trace=self.trace or ("exact" if spec.levels is None else "hutchinson"),
             kinetic_penalty=self.kinetic_penalty,
             jacobian_penalty=self.jacobian_penalty,
+            matching=None if self.objective == "likelihood" else self._matching(spec),
+            finetuned=self.objective == "matching+likelihood",
         )
+
+    def _matching(self, spec: "DensitySpec") -> "density.MatchingDesign":
+        coupling: CouplingName = "independent" if spec.context or spec.levels is not None else "ot"
+        return density.MatchingDesign(self.path or "linear", self.times or "data", self.coupling or coupling)
 
     def design(
         self, shape: tuple[int, ...], levels: int | None, *, classes: int = 0
@@ -157,7 +220,7 @@ class DensityConfig(AbstractConfig):
         Args:
             shape: Shape of one sample.
             levels: Grey levels of images; None for numbers.
-            classes: Number of classes to condition on.
+            classes: Number of classes and columns to condition on.
 
         Returns:
             The flow's design, with the sizes that are set here, and the preset's solver.
@@ -166,12 +229,18 @@ class DensityConfig(AbstractConfig):
             ValueError: If a size has no meaning for such samples.
         """
         preset, solver = self._preset(levels)
+        if self.objective != "likelihood" and isinstance(preset, models.ImageFlowDesign):
+            raise ValueError(
+                "the flow of images has a field for every scale, so it cannot be matched: use --objective likelihood"
+            )
         given = {
             "width": self.width,
             "characteristic_dim": self.characteristic_dim,
             "blocks": self.blocks,
             "end_time": self.end_time,
             "sharpness": self.sharpness,
+            "frequencies": self.frequencies,
+            "frequency_scale": self.frequency_scale,
             "classes": classes or None,
         }
         given = {name: value for name, value in given.items() if value is not None}
@@ -182,7 +251,8 @@ class DensityConfig(AbstractConfig):
 
     def _preset(self, levels: int | None) -> tuple["models.AbstractFlowDesign", "solve.Solver"]:
         if levels is None:
-            return self._vector_preset(), solve.Solver("dopri5", rtol=1e-5, atol=1e-5)
+            tolerance = 1e-5 if self.objective == "likelihood" else 1e-4
+            return self._vector_preset(), solve.Solver("dopri5", rtol=tolerance, atol=tolerance)
         if self.preset == "paper":
             if self.data not in models.PAPER_FLOWS:
                 raise ValueError(
@@ -195,8 +265,17 @@ class DensityConfig(AbstractConfig):
 
     def _vector_preset(self) -> "models.VectorFlowDesign":
         small = self.method == "c-node"
-        if self.preset == "small":
+        if self.preset == "small" and self.objective == "likelihood":
             return models.VectorFlowDesign(self.method, width=32 if small else 64)
+        if self.preset == "small":
+            return models.VectorFlowDesign(
+                self.method,
+                width=64,
+                velocity_width=32,
+                activation="silu",
+                frequencies=32 if self.data in data.TOYS else 8,
+                frequency_scale=6.0 if self.data in data.TOYS else 2.0,
+            )
         if self.data != "circles":
             raise ValueError(f"the paper has no flow for {self.data!r}: use preset small")
         # The base distribution is N(0, 0.1·I).

@@ -1,7 +1,7 @@
 """Densities: negative log-likelihood, or bits per dimension of images."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +9,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Float32, Int, PRNGKeyArray
 
-from charax.data import DensityData, Split, Standardizer, TableEncoder, check_limit, read_inputs
+from charax.data import check_limit, read_inputs
 from charax.models.flows import (
     AbstractFlow,
     AbstractFlowDesign,
@@ -25,6 +25,8 @@ from charax.models.flows import (
 from charax.models.flows._continuous import solve_inverse
 from charax.plotting import Section
 from charax.solve import Solver
+from charax.tasks.density._objective import MatchingDesign
+from charax.tasks.density._spec import DensityBatch, DensitySpec
 from charax.train import (
     AbstractTask,
     GeneratedSamples,
@@ -45,46 +47,11 @@ TRACES: dict[str, AbstractTrace] = {
 }
 """The traces by name."""
 
+_FINETUNE_FROM = 0.75
+"""The fraction of the epochs after which flow matching is followed by maximum likelihood."""
+
 _EXACT_UP_TO = 16
 """Dimension up to which densities are evaluated with the exact trace, however they were trained."""
-
-
-@dataclass(frozen=True)
-class DensitySpec:
-    """What a flow must know about its data."""
-
-    shape: tuple[int, ...]
-    """Shape of one sample."""
-    levels: int | None
-    """Grey levels of images; None for numbers."""
-    standardizer: Standardizer
-    """How raw samples are scaled."""
-    encoder: TableEncoder | None = None
-    """Which columns of a table are read."""
-    classes: tuple[str, ...] = ()
-    """The classes to condition on; empty for one density of all samples."""
-    flip: bool = False
-    """Whether training images are mirrored at random."""
-
-    @classmethod
-    def from_data(cls, loaded: DensityData, *, conditional: bool = False, flip: bool = False) -> "DensitySpec":
-        """Describe a data set.
-
-        Args:
-            loaded: The data set.
-            conditional: Condition on its classes.
-            flip: Mirror training images at random.
-
-        Returns:
-            Its description.
-        """
-        classes = loaded.classes if conditional else ()
-        return cls(loaded.shape, loaded.levels, loaded.standardizer, loaded.encoder, classes, flip)
-
-    @property
-    def loss_name(self) -> str:
-        """What the loss of a sample is called: `nll`, or `bits_per_dim` for images."""
-        return "nll" if self.levels is None else "bits_per_dim"
 
 
 _MEANINGS = {
@@ -123,6 +90,10 @@ class DensityTask(AbstractTask):
     """Weight of the kinetic energy."""
     jacobian_penalty: float = eqx.field(static=True, default=0.0)
     """Weight of the squared Frobenius norm of the field's Jacobian."""
+    matching: MatchingDesign | None = eqx.field(static=True, default=None)
+    """The parts of flow matching; None to train by likelihood."""
+    finetuned: bool = eqx.field(static=True, default=False)
+    """Whether flow matching is followed by maximum likelihood, in the last quarter of the epochs."""
 
     @property
     def monitor(self) -> str:
@@ -139,16 +110,47 @@ class DensityTask(AbstractTask):
     def build(self, key: PRNGKeyArray) -> AbstractFlow:
         return self.design.build(self.spec.shape, key=key)
 
+    @property
+    def objective(self) -> str:
+        """By what the flow is trained, as `--json` prints it."""
+        if self.matching is None:
+            return "likelihood"
+        return "matching+likelihood" if self.finetuned else "matching"
+
+    @property
+    def stages(self) -> tuple[tuple[float, "DensityTask"], ...]:
+        likelihood = replace(self, matching=None, finetuned=False)
+        return ((0.0, self), (_FINETUNE_FROM, likelihood)) if self.finetuned else ((0.0, self),)
+
+    def prepare_epoch(
+        self, train: DensityBatch, order: Int[np.ndarray, "steps batch"], generator: np.random.Generator
+    ) -> DensityBatch:
+        if self.matching is None:
+            return train
+        scale = getattr(self.design, "scale", 1.0)
+        return self.matching.couple(train, order, generator, scale=scale, has_classes=bool(self.spec.classes))
+
     def loss(
-        self, model: eqx.Module, batch: Split, key: PRNGKeyArray
+        self, model: eqx.Module, batch: DensityBatch, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
         key, flip_key = jax.random.split(key)
         inputs = jnp.asarray(batch.inputs)
         if self.spec.flip:
             flip = jax.random.bernoulli(flip_key, shape=(len(inputs), 1, 1, 1))
             inputs = jnp.where(flip, inputs[:, :, ::-1], inputs)
-        regularized = self.kinetic_penalty > 0 or self.jacobian_penalty > 0
-        batch = batch._replace(inputs=inputs)
+        batch, regularized = batch._replace(inputs=inputs), self.kinetic_penalty > 0 or self.jacobian_penalty > 0
+        if self.matching is not None:
+            source = None if batch.source is None else jnp.asarray(batch.source)
+            losses = _flow(model).match(
+                inputs, self.matching.build(), source=source, context=self._context(batch), key=key
+            )
+            # A stage of likelihood reports more; null is what an epoch of matching has to say about it.
+            unknown = (self.spec.loss_name, "kinetic", "jacobian") if self.finetuned and regularized else ()
+            return losses.mean(), {
+                "failed": jnp.zeros(()),
+                "nfe": jnp.ones(()),
+                **dict.fromkeys(unknown, jnp.full((), jnp.nan)),
+            }
         result = self._evaluate(model, batch, TRACES[self.trace], key, with_energies=regularized)
         likelihood = _flow(model).loss(result.log_prob).mean()
         values = {name: value.mean() for name, value in _counts(result, len(inputs)).items()}
@@ -158,7 +160,7 @@ class DensityTask(AbstractTask):
         loss = likelihood + self.kinetic_penalty * kinetic + self.jacobian_penalty * jacobian
         return loss, {**values, self.spec.loss_name: likelihood, "kinetic": kinetic, "jacobian": jacobian}
 
-    def metrics(self, model: eqx.Module, batch: Split) -> dict[str, Float[Array, "batch"]]:
+    def metrics(self, model: eqx.Module, batch: DensityBatch) -> dict[str, Float[Array, "batch"]]:
         # The same noise in every evaluation, so that epochs can be compared.
         result = self._evaluate(model, batch, self._evaluation_trace, jax.random.key(0))
         loss = _flow(model).loss(result.log_prob)
@@ -166,7 +168,11 @@ class DensityTask(AbstractTask):
 
     def summary(self, best: dict[str, Any], test: dict[str, Any]) -> dict[str, Any]:
         name = self.spec.loss_name
-        return {name: test[f"test_{name}"], f"validation_{name}": best[f"validation_{name}"]}
+        return {
+            name: test[f"test_{name}"],
+            f"validation_{name}": best[f"validation_{name}"],
+            "objective": self.objective,
+        }
 
     def predict(
         self, model: eqx.Module, inputs: Path, *, strict: bool = False, class_name: str | None = None
@@ -177,7 +183,8 @@ class DensityTask(AbstractTask):
         per class.
         """
         spec = self.spec
-        raw, names = read_inputs(inputs, shape=spec.shape, encoder=spec.encoder, max_value=spec.standardizer.max_value)
+        shape = (spec.shape[0] + len(spec.context),) if spec.context else spec.shape
+        raw, names = read_inputs(inputs, shape=shape, encoder=spec.encoder, max_value=spec.standardizer.max_value)
         quantity = "log density" if spec.levels is None else "bits per dimension"
         classes = (class_name,) if class_name is not None else spec.classes or (None,)
         header = ["input", *(quantity if each is None else f"{quantity} of {each}" for each in classes)]
@@ -207,35 +214,59 @@ class DensityTask(AbstractTask):
             One number per sample; NaN where the solve failed.
         """
         label = 0 if class_name is None else self.spec.classes.index(class_name)
-        whole = Split(self.spec.standardizer.apply(raw), np.full(len(raw), label, np.int32))
+        whole = self.spec.batch(self.spec.standardizer.apply(raw), np.full(len(raw), label, np.int32))
         solve = lambda rows, solver: (
-            _losses(replace(self, solver=solver), model, Split(*(part[rows] for part in whole))),
+            _losses(replace(self, solver=solver), model, jax.tree.map(lambda part: part[rows], whole)),
         )
         (loss,) = solve_in_batches(solve, len(raw), self.solver, batch_size=batch_size)
         return -loss if self.spec.levels is None else loss
 
     def sample(
-        self, model: eqx.Module, n: int, *, seed: int = 0, temperature: float = 1.0, class_name: str | None = None
+        self,
+        model: eqx.Module,
+        n: int,
+        *,
+        seed: int = 0,
+        temperature: float = 1.0,
+        class_name: str | None = None,
+        context: Path | None = None,
     ) -> GeneratedSamples:
-        shape = self.spec.shape
-        check_limit("cells", n * math.prod(shape), f"{n:,} samples of shape {shape}", "have")
-        classes, labels = self.spec.classes, None
-        if classes:
-            chosen = np.arange(n) % len(classes) if class_name is None else np.full(n, classes.index(class_name))
-            labels = [classes[label] for label in chosen]
-            context = jnp.eye(len(classes))[chosen]
-        else:
-            context = None
+        spec, classes = self.spec, self.spec.classes
+        check_limit("cells", n * math.prod(spec.shape), f"{n:,} samples of shape {spec.shape}", "have")
+        chosen = np.arange(n) % max(len(classes), 1) if class_name is None else np.full(n, classes.index(class_name))
+        columns = self._read_context(context)
+        given = None if columns is None else columns[np.arange(n) % len(columns)]
+        batch = DensityBatch(np.zeros((n, *spec.shape), np.float32), chosen.astype(np.int32), given)
         drawn = _flow(model).sample(
-            n, key=jax.random.key(seed), solver=self.solver, context=context, temperature=temperature
+            n, key=jax.random.key(seed), solver=self.solver, context=self._context(batch), temperature=temperature
         )
-        values = self.spec.standardizer.inverse(np.asarray(drawn, np.float32)).astype(np.float32)
-        return GeneratedSamples(values, self.spec.standardizer.max_value, labels)
+        values = spec.join_columns(np.asarray(drawn, np.float32), given)
+        labels = [classes[label] for label in chosen] if classes else None
+        return GeneratedSamples(
+            spec.standardizer.inverse(values).astype(np.float32), spec.standardizer.max_value, labels
+        )
+
+    def _read_context(self, path: Path | None) -> Float32[np.ndarray, "rows columns"] | None:
+        """Rows of the columns that the density is conditioned on, standardized."""
+        spec, names = self.spec, self.spec.context_names
+        if not names:
+            if path is not None:
+                raise ValueError("this density is not conditioned on columns: leave --context out")
+            return None
+        if path is None:
+            raise ValueError(
+                f"this density is conditioned on {', '.join(names)}: give rows of them with --context FILE"
+            )
+        raw, _ = read_inputs(path, shape=(len(names),), columns=names)
+        own = spec.standardizer.select(spec.context)
+        return own.apply(raw).astype(np.float32)
 
     def programs(self, model: eqx.Module) -> dict[str, Program]:
         spec, flow = self.spec, model
         if not isinstance(flow, ContinuousFlow):
             raise ValueError("flows of images draw noise for every evaluation, and cannot be exported")
+        if spec.context:
+            raise ValueError("a density given columns cannot be exported: train it without --context")
         condition: dict[str, tuple[int, ...]] = {"condition": (len(spec.classes),)} if spec.classes else {}
         classes = f" The condition is 1 for the class and 0 for the others: {', '.join(spec.classes)}."
 
@@ -280,15 +311,26 @@ class DensityTask(AbstractTask):
 
         return report_flow(self, model, splits)
 
+    def _context(self, batch: DensityBatch) -> Float[Array, "batch columns"] | None:
+        """Everything that a sample is conditioned on: its class, and the columns of context."""
+        classes = [jax.nn.one_hot(batch.targets, len(self.spec.classes))] if self.spec.classes else []
+        columns = [] if batch.context is None else [jnp.asarray(batch.context)]
+        return jnp.concatenate([*classes, *columns], axis=1) if classes or columns else None
+
     def _evaluate(
-        self, model: eqx.Module, batch: Split, trace: AbstractTrace, key: PRNGKeyArray, *, with_energies: bool = False
+        self,
+        model: eqx.Module,
+        batch: DensityBatch,
+        trace: AbstractTrace,
+        key: PRNGKeyArray,
+        *,
+        with_energies: bool = False,
     ) -> FlowResult:
-        context = jax.nn.one_hot(batch.targets, len(self.spec.classes)) if self.spec.classes else None
         return _flow(model).evaluate(
             jnp.asarray(batch.inputs),
             solver=self.solver,
             trace=trace,
-            context=context,
+            context=self._context(batch),
             with_energies=with_energies,
             key=key,
         )
@@ -300,7 +342,7 @@ def _flow(model: eqx.Module) -> AbstractFlow:
 
 
 @eqx.filter_jit
-def _losses(task: DensityTask, model: eqx.Module, batch: Split) -> Array:
+def _losses(task: DensityTask, model: eqx.Module, batch: DensityBatch) -> Array:
     return task.metrics(model, batch)["loss"]
 
 

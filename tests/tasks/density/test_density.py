@@ -13,7 +13,8 @@ from charax.train import LoopConfig, fit, load_config, load_model, load_run, sam
 
 def test_a_run_reports_the_nll_and_leaves_figures(flow):
     answer = load_run(flow).summary()
-    assert set(answer) >= {"run", "nll", "validation_nll", "nfe", "parameters", "seconds"}
+    assert set(answer) >= {"run", "nll", "validation_nll", "objective", "nfe", "parameters", "seconds"}
+    assert answer["objective"] == "likelihood"
     assert answer["nfe"] == 4
     figures = {path.name for path in (flow / "plots").iterdir()}
     assert figures == {"training.png", "density.png", "flow.png", "characteristics.png"}
@@ -104,6 +105,14 @@ def test_a_flow_of_images_does_all_of_it_after_its_training(tmp_path, ask):
         ("--width 0", "width must be a number of at least 1"),
         ("--end-time 0", "end_time must be a number above 0"),
         ("--sharpness -2", "sharpness must be a number above 0"),
+        ("--frequency-scale 0", "frequency_scale must be a number above 0"),
+        ("--coupling ot", "coupling is a part of flow matching: add --objective matching"),
+        ("--path cosine", "path is a part of flow matching"),
+        ("--times uniform", "times is a part of flow matching"),
+        ("--objective matching --kinetic-penalty 1", "integrals along a solve"),
+        ("--objective matching+likelihood --epochs 1", "at least 2 epochs"),
+        ("--objective matching --data digits", "cannot be matched"),
+        ("--context nowhere", "circles has no column nowhere to condition on"),
     ],
 )
 def test_a_bad_setting_is_a_sentence_and_nothing_is_written(flags, words, refuse, tmp_path):
@@ -135,8 +144,8 @@ def test_the_name_of_a_run_tells_what_makes_it_another(tmp_path):
     labels = {
         DensityConfig(**change).label
         for change in ({}, {"shrink": 2}, {"sharpness": 8.0}, {"kinetic_penalty": 1.0}, {"jacobian_penalty": 1.0})
-    }
-    assert len(labels) == 5
+    } | {DensityConfig(objective=objective).label for objective in ("matching", "matching+likelihood")}
+    assert len(labels) == 7
 
 
 @pytest.mark.slow

@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from charax.data import Split, Standardizer
+from charax.data import Standardizer
 from charax.models.flows import PAPER_FLOW_SOLVER, AbstractFlow, FlowResult, ImageFlowDesign, paper_flow_design
 from charax.solve import Solver
-from charax.tasks.density import DensityConfig, DensitySpec, DensityTask
+from charax.tasks.density import DensityBatch, DensityConfig, DensitySpec, DensityTask
 from charax.train import LoopConfig, SolverConfig
 from tests.tasks.fields import Case, changed_parts, fields_of, shared_cases
 
@@ -25,6 +25,7 @@ def cases(blob, tmp_path_factory) -> dict[str, Case]:
     loop = LoopConfig(epochs=2, batch_size=16)
     table, toy = DensityConfig(data=str(blob), loop=loop), DensityConfig(data="circles", points=50, loop=loop)
     pictures = DensityConfig(data=str(folder / "images.npz"), loop=loop)
+    matched = dataclasses.replace(table, objective="matching")
     semicolons = DensityConfig(data=str(folder / "decimal.csv"), separator=";", loop=loop)
     return {
         **shared_cases(table),
@@ -37,6 +38,14 @@ def cases(blob, tmp_path_factory) -> dict[str, Case]:
         "blocks": Case(pictures, {"blocks": 2}, "model"),
         "end_time": Case(table, {"end_time": 2.0}, "task"),
         "sharpness": Case(table, {"sharpness": 8.0}, "task"),
+        "frequencies": Case(table, {"frequencies": 3}, "model"),
+        "frequency_scale": Case(dataclasses.replace(table, frequencies=3), {"frequency_scale": 9.0}, "task"),
+        "context": Case(table, {"context": ("a",)}, "data"),
+        "objective": Case(table, {"objective": "matching"}, "task"),
+        "path": Case(matched, {"path": "cosine"}, "task"),
+        "coupling": Case(matched, {"coupling": "independent"}, "task"),
+        "times": Case(matched, {"times": "uniform"}, "task"),
+        "passes": Case(table, {"passes": 2}, "data"),
         "conditional": Case(table, {"conditional": True}, "model"),
         "trace": Case(table, {"trace": "hutch++"}, "task"),
         "kinetic_penalty": Case(table, {"kinetic_penalty": 0.1}, "task"),
@@ -53,7 +62,7 @@ def test_every_field_changes_what_it_is_for(cases, field):
 
 SPEC = DensitySpec((2,), None, Standardizer((0.0,), (1.0,)))
 CONFIG = DensityConfig(width=4, characteristic_dim=2, solver=SolverConfig(solver="euler", steps=2))
-BATCH = Split(np.random.default_rng(0).normal(size=(8, 2)).astype(np.float32), np.zeros(8, np.int32))
+BATCH = DensityBatch(np.random.default_rng(0).normal(size=(8, 2)).astype(np.float32), np.zeros(8, np.int32))
 
 
 def losses(keys=(0,), **change):
@@ -97,6 +106,9 @@ class Leftmost(AbstractFlow):
         zeros = jnp.zeros(len(u))
         return FlowResult(u, zeros, u[:, :, 0].sum(axis=(1, 2)), None, None, jnp.zeros(len(u), int), None)
 
+    def match(self, u, matching, **_):
+        return jnp.zeros(len(u))
+
     def loss(self, log_prob):
         return -log_prob
 
@@ -110,7 +122,7 @@ def test_training_images_are_mirrored_at_random_if_that_is_so(flip):
     task = DensityTask(design=ImageFlowDesign("node"), solver=Solver("euler", steps=1), spec=spec)
     images = np.zeros((64, 2, 2, 1), np.float32)
     images[:, :, 0] = 1.0
-    loss, _ = task.loss(Leftmost(), Split(images, np.zeros(64, np.int32)), jax.random.key(0))
+    loss, _ = task.loss(Leftmost(), DensityBatch(images, np.zeros(64, np.int32)), jax.random.key(0))
     assert (0.3 < -loss / 2 < 0.7) if flip else -loss / 2 == 1
 
 
@@ -128,7 +140,7 @@ def test_one_full_training_step_of_the_papers_flows(dataset, method):
     )
     images = np.random.default_rng(0).integers(0, 256, size=(2, *shape)).astype(np.float32)
     model = task.build(jax.random.key(0))
-    loss = lambda model: task.loss(model, Split(images, np.zeros(2, np.int32)), jax.random.key(1))
+    loss = lambda model: task.loss(model, DensityBatch(images, np.zeros(2, np.int32)), jax.random.key(1))
     (value, metrics), gradient = eqx.filter_jit(eqx.filter_value_and_grad(loss, has_aux=True))(model)
     assert np.isfinite(value)
     assert metrics["failed"] == 0

@@ -1,0 +1,16 @@
+from ._couplings import COUPLINGS as COUPLINGS
+from ._couplings import AbstractCoupling as AbstractCoupling
+from ._couplings import IndependentCoupling as IndependentCoupling
+from ._couplings import OptimalTransport as OptimalTransport
+from ._couplings import couple_batches as couple_batches
+from ._matching import FlowMatching as FlowMatching
+from ._pairs import PairMap as PairMap
+from ._paths import PATHS as PATHS
+from ._paths import AbstractPath as AbstractPath
+from ._paths import CosinePath as CosinePath
+from ._paths import LinearPath as LinearPath
+from ._paths import VariancePreservingPath as VariancePreservingPath
+from ._times import TIMES as TIMES
+from ._times import AbstractTimes as AbstractTimes
+from ._times import LogitNormalTimes as LogitNormalTimes
+from ._times import UniformTimes as UniformTimes

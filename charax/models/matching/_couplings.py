@@ -1,0 +1,168 @@
+"""Which sample of the source belongs to which sample of the data, within a mini-batch.
+
+An optimal coupling is an assignment problem for every mini-batch. It is solved by SciPy on the host, before the
+mini-batches reach the compiled step.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+from jaxtyping import Float, Int, Shaped
+
+
+class AbstractCoupling(ABC):
+    """A choice of partners between two batches of equal size.
+
+    ```python
+    import numpy as np
+    from charax.models.matching import AbstractCoupling, OptimalTransport
+
+    coupling: AbstractCoupling = OptimalTransport()
+    assert (coupling(np.array([[0.0], [5.0]]), np.array([[6.0], [1.0]])) == [1, 0]).all()
+    ```
+    """
+
+    @abstractmethod
+    def __call__(
+        self,
+        start: Float[np.ndarray, "batch *state"],
+        end: Float[np.ndarray, "batch *state"],
+        condition: Shaped[np.ndarray, "batch *_"] | None = None,
+    ) -> Int[np.ndarray, "batch"]:
+        """Choose the partners.
+
+        Args:
+            start: Samples of the data.
+            end: Samples of the source, drawn independently of them.
+            condition: What the density of each row of `start` is conditioned on: classes, or columns.
+
+        Returns:
+            For each row of `start` the row of `end` that belongs to it.
+        """
+
+
+@dataclass(frozen=True)
+class IndependentCoupling(AbstractCoupling):
+    """Partners as they were drawn.
+
+    ```python
+    import numpy as np
+    from charax.models.matching import IndependentCoupling
+
+    assert (IndependentCoupling()(np.ones((3, 2)), np.zeros((3, 2))) == [0, 1, 2]).all()
+    ```
+    """
+
+    def __call__(
+        self,
+        start: Float[np.ndarray, "batch *state"],
+        end: Float[np.ndarray, "batch *state"],
+        condition: Shaped[np.ndarray, "batch *_"] | None = None,
+    ) -> Int[np.ndarray, "batch"]:
+        return np.arange(len(start))
+
+
+@dataclass(frozen=True)
+class OptimalTransport(AbstractCoupling):
+    """The partners with the least sum of squared distances: paths are straighter and hardly cross.
+
+    With a condition, partners are exchanged within it only. Were they exchanged across conditions, those samples of the
+    source that are closest to one condition would go to it, and the source of each condition would no longer be the
+    source that is sampled from.
+
+    ```python
+    import numpy as np
+    from charax.models.matching import OptimalTransport
+
+    start, end, classes = np.array([[0.0], [5.0]]), np.array([[6.0], [1.0]]), np.array([0, 1])
+    assert (OptimalTransport()(start, end, classes) == [0, 1]).all()
+    assert (OptimalTransport(condition_weight=0.0)(start, end, classes) == [1, 0]).all()
+    ```
+    """
+
+    condition_weight: float = float("inf")
+    """Cost of a squared distance of 1 between conditions. Infinite: partners are exchanged between equal conditions
+    only, for classes. A finite weight is for conditions that are all different."""
+
+    def __post_init__(self):
+        if not self.condition_weight >= 0:
+            raise ValueError(f"condition_weight must be at least 0, got {self.condition_weight}")
+
+    def __call__(
+        self,
+        start: Float[np.ndarray, "batch *state"],
+        end: Float[np.ndarray, "batch *state"],
+        condition: Shaped[np.ndarray, "batch *_"] | None = None,
+    ) -> Int[np.ndarray, "batch"]:
+        if condition is None or self.condition_weight == 0:
+            return _assign(_squared_distances(start, end))
+        if np.isfinite(self.condition_weight):
+            far = self.condition_weight * _squared_distances(condition, condition)
+            return _assign(_squared_distances(start, end) + far)
+        _, group = np.unique(condition.reshape(len(condition), -1), axis=0, return_inverse=True)
+        partners = np.arange(len(start))
+        for number in range(int(group.max()) + 1):
+            rows = np.flatnonzero(group.ravel() == number)
+            partners[rows] = rows[_assign(_squared_distances(start[rows], end[rows]))]
+        return partners
+
+
+COUPLINGS: Mapping[str, AbstractCoupling] = MappingProxyType(
+    {"independent": IndependentCoupling(), "ot": OptimalTransport()}
+)
+"""The couplings by name."""
+
+
+def couple_batches(
+    coupling: AbstractCoupling,
+    start: Float[np.ndarray, "n *state"],
+    end: Float[np.ndarray, "n *state"],
+    order: Int[np.ndarray, "steps batch"],
+    condition: Shaped[np.ndarray, "n *_"] | None = None,
+    *,
+    size: int = 128,
+) -> Float[np.ndarray, "n *state"]:
+    """Couple all mini-batches of an epoch.
+
+    Args:
+        coupling: How.
+        start: All samples of the data.
+        end: As many samples of the source.
+        order: The rows of each mini-batch. A number from n on is padding.
+        condition: What the density of each row of `start` is conditioned on.
+        size: Maximum number of rows that are coupled at once. The cost of an assignment grows faster than the square of
+            it: 256 rows take eight times as long as 128.
+
+    Returns:
+        The samples of the source, each in the row of its partner.
+
+    ```python
+    import numpy as np
+    from charax.models.matching import OptimalTransport, couple_batches
+
+    start, end = np.array([[0.0], [5.0], [9.0]]), np.array([[6.0], [1.0], [8.0]])
+    coupled = couple_batches(OptimalTransport(), start, end, np.array([[0, 1]]))
+    assert (coupled[:, 0] == [1, 6, 8]).all()
+    ```
+    """
+    coupled = np.array(end)
+    for batch in order:
+        valid = batch[batch < len(start)]
+        for rows in (valid[first : first + size] for first in range(0, len(valid), size)):
+            partners = coupling(start[rows], end[rows], None if condition is None else condition[rows])
+            coupled[rows] = end[rows[partners]]
+    return coupled
+
+
+def _squared_distances(a: Shaped[np.ndarray, "n *_"], b: Shaped[np.ndarray, "m *_"]) -> Float[np.ndarray, "n m"]:
+    a, b = (np.asarray(each, np.float64).reshape(len(each), -1) for each in (a, b))
+    return np.square(a).sum(1)[:, None] + np.square(b).sum(1) - 2 * a @ b.T
+
+
+def _assign(cost: Float[np.ndarray, "n n"]) -> Int[np.ndarray, "n"]:
+    from scipy.optimize import linear_sum_assignment
+
+    return linear_sum_assignment(cost)[1]

@@ -1,0 +1,66 @@
+"""Features that let a network change over short distances."""
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from charax.nn._layers import normal
+
+
+class FourierFeatures(eqx.Module):
+    """The inputs together with the sines and cosines of random linear combinations of them.
+
+    A perceptron learns smooth functions first; behind these features it learns those that change over a distance of
+    1/scale as quickly. The frequencies are learned, too.
+
+    ```python
+    import jax
+    import jax.numpy as jnp
+    from charax.nn import FourierFeatures
+
+    # A time with 4 frequencies of its own, and two coordinates with 16.
+    features = FourierFeatures([(1, 6.0, 4), (2, 4.0, 16)], key=jax.random.key(0))
+    assert features(jnp.ones((5, 3))).shape == (5, features.outputs) == (5, 3 + 2 * (4 + 16))
+    ```
+    """
+
+    frequencies: Float[Array, "inputs frequencies"]
+
+    def __init__(self, groups: Sequence[tuple[int, float, int]], *, key: PRNGKeyArray):
+        """Draw the frequencies from normal distributions.
+
+        Args:
+            groups: For each group of inputs: how many inputs there are, the standard deviation of their frequencies,
+                and how many frequencies they have. At first no frequency mixes inputs of two groups.
+            key: The random key.
+        """
+        keys = jax.random.split(key, len(groups))
+        blocks = [
+            scale * normal(key, (inputs, count)) for (inputs, scale, count), key in zip(groups, keys, strict=True)
+        ]
+        rows = []
+        for number, block in enumerate(blocks):
+            zeros = [jnp.zeros((len(block), other.shape[1])) for other in blocks]
+            rows.append(jnp.concatenate([*zeros[:number], block, *zeros[number + 1 :]], axis=1))
+        self.frequencies = jnp.concatenate(rows)
+
+    @property
+    def outputs(self) -> int:
+        """The number of features."""
+        inputs, frequencies = self.frequencies.shape
+        return inputs + 2 * frequencies
+
+    def __call__(self, h: Float[Array, "batch *space inputs"]) -> Float[Array, "batch *space outputs"]:
+        """Compute the features.
+
+        Args:
+            h: The inputs.
+
+        Returns:
+            The inputs, sines and cosines.
+        """
+        phase = h @ self.frequencies
+        return jnp.concatenate([h, jnp.sin(phase), jnp.cos(phase)], axis=-1)

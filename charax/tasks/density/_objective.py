@@ -1,0 +1,70 @@
+"""By what a flow is trained: its likelihood, or flow matching."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from charax.models.matching import COUPLINGS, PATHS, TIMES, FlowMatching, OptimalTransport, couple_batches
+from charax.tasks.density._names import CouplingName, PathName, TimesName
+from charax.tasks.density._spec import DensityBatch
+
+_COLUMN_WEIGHT = 100.0
+"""Cost of a squared distance of 1 between standardized columns of context, of which no two rows are equal."""
+
+
+@dataclass(frozen=True)
+class MatchingDesign:
+    """The parts of flow matching, by name."""
+
+    path: PathName = "linear"
+    """The path between a sample and its partner in the source."""
+    times: TimesName = "data"
+    """The distribution of the times."""
+    coupling: CouplingName = "independent"
+    """How partners are chosen within a mini-batch."""
+
+    def build(self) -> FlowMatching:
+        """Build the objective.
+
+        Returns:
+            The objective.
+        """
+        return FlowMatching(PATHS[self.path], TIMES[self.times])
+
+    def couple(
+        self,
+        train: DensityBatch,
+        order: Int[np.ndarray, "steps batch"],
+        generator: np.random.Generator,
+        *,
+        scale: float,
+        has_classes: bool,
+    ) -> DensityBatch:
+        """Choose the partners of all samples for one epoch.
+
+        Args:
+            train: The training split.
+            order: The rows of each mini-batch.
+            generator: The random numbers of this epoch.
+            scale: The standard deviation of a normal source.
+            has_classes: Whether the density is conditioned on classes.
+
+        Returns:
+            The split with its partners. It is returned as it is if they can be drawn independently in the step.
+        """
+        if train.source is None and self.coupling == "independent":
+            return train
+        if train.source is None:
+            source = scale * generator.standard_normal(train.inputs.shape, np.float32)
+        else:
+            source = train.source[generator.permutation(len(train.source))]
+        coupling, condition = COUPLINGS[self.coupling], train.targets if has_classes else None
+        if train.context is not None:
+            condition = _join(train.context, train.targets if has_classes else None)
+            coupling = OptimalTransport(_COLUMN_WEIGHT) if self.coupling == "ot" else coupling
+        return train._replace(source=couple_batches(coupling, train.inputs, source, order, condition))
+
+
+def _join(context: Float[np.ndarray, "n columns"], targets: Int[np.ndarray, "n"] | None) -> Float[np.ndarray, "n more"]:
+    return context if targets is None else np.column_stack([context, targets])

@@ -1,0 +1,99 @@
+"""Conditional densities: normalized in the units of the targets, with the mean and quantiles that belong to them."""
+
+import numpy as np
+import pytest
+
+from charax.estimators import FlowRegressor
+
+GENERATOR = np.random.default_rng(0)
+X = GENERATOR.uniform(-1, 1, (300, 1))
+Y = 100 + 20 * GENERATOR.choice([-1, 1], 300) * X[:, 0] + 2 * GENERATOR.normal(size=300)
+ASKED = np.array([[-0.9], [0.0], [0.9]])
+
+
+@pytest.fixture(scope="module")
+def fitted() -> FlowRegressor:
+    """A few epochs: what is tested holds for any weights, but not for those before training alone."""
+    settings = {"width": 16, "frequencies": 4, "members": 2, "solver": "midpoint", "steps": 24, "rtol": None}
+    return FlowRegressor("node", **settings, batch_size=64, max_iter=40, learning_rate=1e-2, random_state=0).fit(X, Y)
+
+
+@pytest.fixture(scope="module")
+def density(fitted) -> tuple[np.ndarray, np.ndarray]:
+    """Targets, and their density for each of the rows that are asked for."""
+    y = np.linspace(20, 180, 801)
+    return y, np.stack([np.exp(fitted.log_prob(np.full((801, 1), x), y)) for x in ASKED[:, 0]])
+
+
+def test_densities_integrate_to_one_in_the_units_of_the_targets(density):
+    y, values = density
+    np.testing.assert_allclose(values.sum(1) * (y[1] - y[0]), 1, atol=0.01)
+
+
+def test_predictions_are_the_means_of_the_densities(fitted, density):
+    y, values = density
+    np.testing.assert_allclose(fitted.predict(ASKED), values @ y * (y[1] - y[0]), atol=0.5)
+
+
+def test_quantiles_have_their_probabilities_under_the_densities(fitted, density):
+    y, values = density
+    probabilities = np.array([0.1, 0.25, 0.5, 0.75, 0.9])
+    quantiles = fitted.predict_quantiles(ASKED, probabilities)
+    assert quantiles.shape == (3, 5)
+    assert (np.diff(quantiles) > 0).all()
+    cumulative = np.cumsum(values, axis=1) * (y[1] - y[0])
+    found = np.stack([np.interp(row, y, each) for row, each in zip(quantiles, cumulative, strict=True)])
+    np.testing.assert_allclose(found, np.broadcast_to(probabilities, (3, 5)), atol=0.03)
+
+
+def test_samples_have_the_quantiles(fitted):
+    samples = fitted.sample(ASKED, 2_000, random_state=0)
+    assert samples.shape == (3, 2_000)
+    expected = fitted.predict_quantiles(ASKED, [0.25, 0.5, 0.75])
+    spread = samples.std(axis=1, keepdims=True)
+    np.testing.assert_allclose(np.quantile(samples, [0.25, 0.5, 0.75], axis=1).T / spread, expected / spread, atol=0.25)
+    np.testing.assert_array_equal(fitted.sample(ASKED, 3, random_state=1), fitted.sample(ASKED, 3, random_state=1))
+    assert not np.allclose(fitted.sample(ASKED, 3, random_state=1), fitted.sample(ASKED, 3, random_state=2))
+
+
+def test_the_features_tell_more_than_a_normal_distribution_of_all_targets(fitted):
+    assert fitted.score(X, Y) > np.mean(-0.5 * ((Y - Y.mean()) / Y.std()) ** 2) - np.log(Y.std() * np.sqrt(2 * np.pi))
+
+
+@pytest.mark.slow
+def test_matching_learns_two_branches():
+    """At x = 0.9 the targets are near 82 or 118 and never at 100, their mean."""
+    fitted = FlowRegressor(members=1, random_state=0).fit(X, Y)
+    low, mean, high = fitted.log_prob(np.full((3, 1), 0.9), np.array([82.0, 100.0, 118.0]))
+    assert min(low, high) > mean + 1
+
+
+def test_the_score_is_the_mean_log_density(fitted):
+    assert fitted.score(X[:20], Y[:20]) == pytest.approx(fitted.log_prob(X[:20], Y[:20]).mean())
+    weights = np.arange(20)
+    expected = np.average(fitted.log_prob(X[:20], Y[:20]), weights=weights)
+    assert fitted.score(X[:20], Y[:20], sample_weight=weights) == pytest.approx(expected)
+
+
+def test_bad_questions_are_answered_with_a_sentence(fitted):
+    with pytest.raises(ValueError, match="quantiles must be numbers between 0 and 1"):
+        fitted.predict_quantiles(ASKED, [0.5, 1.0])
+    with pytest.raises(ValueError, match="y must have 3 rows of 1 targets"):
+        fitted.log_prob(ASKED, Y[:2])
+    with pytest.raises(ValueError, match="n_samples must be at least 1"):
+        fitted.sample(ASKED, 0)
+
+
+@pytest.mark.slow
+def test_several_targets_have_a_joint_density():
+    targets = np.column_stack([X[:, 0], -X[:, 0]]) + 0.3 * GENERATOR.normal(size=(300, 1))
+    targets += 0.05 * GENERATOR.normal(size=(300, 2))
+    both = FlowRegressor(members=1, width=32, max_iter=100, random_state=0).fit(X, targets)
+    assert both.predict(ASKED).shape == (3, 2)
+    assert both.predict_quantiles(ASKED, [0.5]).shape == (3, 1, 2)
+    samples = both.sample(ASKED[:1], 1_000, random_state=0)[0]
+    assert np.corrcoef(samples.T)[0, 1] > 0.9  # the common noise
+    alone = sum(
+        FlowRegressor(members=1, width=32, max_iter=100, random_state=0).fit(X, y).score(X, y) for y in targets.T
+    )
+    assert both.score(X, targets) > alone + 0.5

@@ -131,7 +131,7 @@ class DensityConfig(AbstractConfig):
             },
         )
         check_positive(self, "sharpness", "end_time", "frequency_scale")
-        check_sizes(self, width="width", characteristic_dim="k", blocks="blocks", points="lines")
+        check_sizes(self, width="width", characteristic_dim="k", blocks="blocks", points="lines", frequencies="width")
         if self.objective == "likelihood":
             for name in ("path", "coupling", "times"):
                 if getattr(self, name) is not None:

@@ -24,6 +24,9 @@ _RADII = ("innermost third of the data", "middle third", "outermost third")
 def report_flow(task: DensityTask, model: eqx.Module, splits: Splits) -> list[Section]:
     """Everything that moves about a flow."""
     spec, data = task.spec, splits.test.inputs
+    if spec.context:
+        names = ", ".join(spec.context_names)
+        return [Section("Samples", f"The density is conditioned on {names}: charax sample RUN --context FILE")]
     try:
         samples = task.sample(model, 64 if spec.levels is not None else _POINTS).values
     except SolveError as error:

@@ -11,6 +11,7 @@ from ._jacobian._potential import PotentialJacobian as PotentialJacobian
 from ._jacobian._registry import JACOBIANS as JACOBIANS
 from ._jacobian._registry import build_jacobian as build_jacobian
 from ._jacobian._separate import SeparateJacobian as SeparateJacobian
+from ._names import Interpolation as Interpolation
 from ._names import JacobianForm as JacobianForm
 from ._observed_brackets import LieBracketJacobian as LieBracketJacobian
 from ._observed_path import ObservedPath as ObservedPath

@@ -7,7 +7,6 @@ program and scans over the observations; here there is neither.
 """
 
 from collections.abc import Callable
-from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +14,7 @@ import lineax as lx
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
-Interpolation = Literal["hermite", "natural", "linear", "rectilinear"]
+from charax.fields._names import Interpolation
 
 CAUSAL: tuple[Interpolation, ...] = ("hermite", "rectilinear")
 """These keep the last value where one is missing, and never use a later one."""
@@ -39,6 +38,20 @@ def time_then_value(
     moved = jnp.concatenate([corners[:, 1:, :1], corners[:, :-1, 1:]], axis=2)
     halves = jnp.stack([s[:, :-1], (s[:, :-1] + s[:, 1:]) / 2], axis=2).reshape(s.shape[0], -1)
     return jnp.concatenate([halves, s[:, -1:]], axis=1), moved, 2 * lengths - 1
+
+
+def interpolate_filled(
+    pieces: Callable[[Array, Array, Array], Pieces],
+    s: Float[Array, "batch rows"],
+    values: Float[Array, "batch rows channels"],
+    lengths: Int[Array, "batch"],
+) -> Pieces:
+    """Interpolate values of which none is missing up to each sample's length, and stay constant from there on."""
+    row = jnp.arange(s.shape[1])[:, None]
+    last = lengths[:, None, None] - 1
+    values = jnp.where(row <= last, values, jnp.take_along_axis(values, last, axis=1))
+    found = pieces(s[:, :, None], values, last + 1)
+    return jnp.concatenate([found[:, :, :1], jnp.where((row < last)[:, :, None, :], found[:, :, 1:], 0)], axis=2)
 
 
 def interpolate_observed(

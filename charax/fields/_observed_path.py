@@ -8,12 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from charax.fields._names import Interpolation
 from charax.fields._observed_checks import check_observations
 from charax.fields._observed_interpolation import (
     CAUSAL,
     PIECES,
-    Interpolation,
     fill_forward,
+    interpolate_filled,
     interpolate_observed,
     time_then_value,
 )
@@ -69,6 +70,7 @@ class ObservedPath(eqx.Module):
         interpolation: Interpolation = "hermite",
         counts: bool = False,
         span: tuple[Scalar, Scalar] | None = None,
+        aligned: bool = False,
     ) -> "ObservedPath":
         """Interpolate observations.
 
@@ -82,7 +84,8 @@ class ObservedPath(eqx.Module):
         - `"linear"`: lines, over a channel's own observations where some are missing.
 
         The derivative is continuous for the two cubic ones. For the others it jumps at the knots, and adaptive steps
-        may leap over a piece: use fixed steps, with `log_signature(path, steps, depth=1)` for the exact increments.
+        may leap over a piece: use fixed steps that end at the knots (`aligned`), or `log_signature(path, steps,
+        depth=1)` for the exact increments.
 
         A channel without any observation is constant 0; a sample with a single observation has a constant path.
 
@@ -94,6 +97,11 @@ class ObservedPath(eqx.Module):
             counts: Whether to add one channel per observed channel that counts its observations so far: when a value
                 was measured often says more than the value. They grow with the series; see `scale`.
             span: The times of s = 0 and s = 1. Each sample's own first and last observation if omitted.
+            aligned: Whether s counts the observations instead of measuring the time, so that all samples have the same
+                equally spaced knots and `path.num_pieces` fixed steps, or a multiple, end at every one of them. The
+                solution of a controlled equation is the same. A sample that is shorter than others ends before s = 1.
+                The derivative jumps at the knots: use a method without a stage at the end of its step ("euler",
+                "midpoint", "bosh3").
 
         Returns:
             The paths.
@@ -107,14 +115,21 @@ class ObservedPath(eqx.Module):
             )
         if span is not None and not span[0] < span[1]:
             raise ValueError(f"span must be the time of s = 0 and the later one of s = 1, got {span}")
+        if span is not None and aligned:
+            raise ValueError("span and aligned exclude each other: with aligned knots s does not measure the time")
         times, values, lengths = check_observations(times, values, lengths)
         ends = None if span is None else jnp.asarray(span, times.dtype)
-        return _interpolate(times, values, lengths, interpolation, counts, ends)
+        return _interpolate(times, values, lengths, interpolation, counts, ends, aligned)
 
     @property
     def channels(self) -> int:
         """The number k of channels, the time among them."""
         return self.pieces.shape[3]
+
+    @property
+    def num_pieces(self) -> int:
+        """The number of pieces between the knots of the longest sample; 1 at least."""
+        return max(self.knots.shape[1] - 1, 1)
 
     @property
     def start(self) -> Float[Array, "batch channels"]:
@@ -200,7 +215,7 @@ def find_piece(
     # A step that ends at a knot may miss it by rounding.
     ahead = s + 8 * jnp.finfo(knots.dtype).eps
     # Few comparisons are quicker to make and to compile than the loop of a bisection.
-    method = "compare_all" if knots.shape[1] <= 64 else "scan"
+    method = "compare_all" if knots.shape[1] <= 256 else "scan"
     row = jax.vmap(lambda knots, s: jnp.searchsorted(knots, s, side="right", method=method))(knots, ahead) - 1
     pick = lambda array: jnp.take_along_axis(array, jnp.maximum(row, 0).reshape(-1, *(1,) * (array.ndim - 1)), axis=1)
     return s - pick(knots)[:, 0], pick(pieces)[:, 0], row >= 0
@@ -222,6 +237,16 @@ def differentiate(coefficients: Float[Array, "*batch powers channels"]) -> Float
     return powers[:, None] * coefficients[..., 1:, :]
 
 
+def _align(s: Array, pieces: Array) -> tuple[Array, Array]:
+    """The same curves with equally spaced knots: a piece of width w is traversed in 1 / number of pieces."""
+    rows, powers = pieces.shape[1:3]
+    number = max(rows - 1, 1)
+    widths = jnp.concatenate([jnp.diff(s, axis=1), jnp.ones_like(s[:, :1])], axis=1) * number
+    factors = widths[:, :, None, None] ** jnp.arange(powers)[:, None]
+    knots = jnp.arange(rows, dtype=s.dtype) / number
+    return jnp.broadcast_to(knots, s.shape), pieces * factors
+
+
 def end_knot(s: Array) -> Array:
     """Where the constant piece after the last observation starts: behind 1, if that is where the observation is.
 
@@ -233,7 +258,13 @@ def end_knot(s: Array) -> Array:
 
 @eqx.filter_jit
 def _interpolate(
-    times: Array, values: Array, lengths: Array, interpolation: Interpolation, counts: bool, ends: Array | None
+    times: Array,
+    values: Array,
+    lengths: Array,
+    interpolation: Interpolation,
+    counts: bool,
+    ends: Array | None,
+    aligned: bool,
 ) -> ObservedPath:
     length = times.shape[1]
     row = jnp.arange(length)
@@ -252,15 +283,19 @@ def _interpolate(
     always = jnp.broadcast_to(used[:, :, None], observed.shape)
     channels, masks = [times[:, :, None], values], [used[:, :, None], observed]
     if interpolation in CAUSAL:
-        channels[1], masks[1] = fill_forward(values, observed), always
+        channels[1] = fill_forward(values, observed)
     if counts:
         channels.append(jnp.cumsum(observed, axis=1, dtype=values.dtype))
         masks.append(always)
     joined, mask = jnp.concatenate(channels, axis=2), jnp.concatenate(masks, axis=2)
     if interpolation == "rectilinear":
         s, joined, lengths = time_then_value(s, joined, lengths)
-        mask = jnp.broadcast_to((jnp.arange(s.shape[1]) < lengths[:, None])[:, :, None], joined.shape)
-    pieces = interpolate_observed(PIECES[interpolation], s, joined, mask)
+    if interpolation in CAUSAL:
+        pieces = interpolate_filled(PIECES[interpolation], s, joined, lengths)
+    else:
+        pieces = interpolate_observed(PIECES[interpolation], s, joined, mask)
+    if aligned:
+        s, pieces = _align(s, pieces)
     is_last = jnp.arange(s.shape[1]) == lengths[:, None] - 1
     knots = jnp.where(is_last, end_knot(s), s)
     # Under `jit` nobody could be told that the times of a sample do not increase.

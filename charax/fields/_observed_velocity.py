@@ -104,17 +104,22 @@ class JoinedVelocity(AbstractVelocity):
     """
 
     velocities: tuple[AbstractVelocity, ...]
+    per_time: bool = eqx.field(static=True)
     characteristic_dim: int = eqx.field(static=True)
     reads: tuple[Read, ...] = eqx.field(static=True)
 
-    def __init__(self, velocities: Sequence[AbstractVelocity]):
+    def __init__(self, velocities: Sequence[AbstractVelocity], *, per_time: bool = False):
         """Join velocities.
 
         Args:
             velocities: In the order of the Jacobian's columns; at most one of them observed.
+            per_time: Whether learned velocities are with respect to the path's time, its first channel, instead of s:
+                they are multiplied by dt/ds. Then the solution does not depend on how s runs along the path, and stops
+                where the path does, as paths with `aligned` knots need it.
 
         Raises:
-            ValueError: If there are none, more than one is observed, or one needs covariates that are not there.
+            ValueError: If there are none, more than one is observed, one needs covariates that are not there, or there
+                is no path to take the time from.
         """
         if not velocities:
             raise ValueError("there are no velocities to join: give at least one")
@@ -127,7 +132,10 @@ class JoinedVelocity(AbstractVelocity):
                 "a velocity next to an observed one reads covariates as its context: say how many there are with "
                 "ObservedVelocity(…, covariates=…) and pass context=path.context(covariates)"
             )
+        if per_time and not observed:
+            raise ValueError("per_time needs an observed velocity, whose first channel is the time")
         self.velocities = tuple(velocities)
+        self.per_time = per_time
         self.characteristic_dim = sum(velocity.characteristic_dim for velocity in velocities)
         self.reads = tuple(read for read in get_args(Read) if any(read in velocity.reads for velocity in velocities))
 
@@ -141,4 +149,8 @@ class JoinedVelocity(AbstractVelocity):
         parts = [
             velocity(s, x, u, z if isinstance(velocity, ObservedVelocity) else other) for velocity in self.velocities
         ]
+        if self.per_time:
+            is_observed = [isinstance(velocity, ObservedVelocity) for velocity in self.velocities]
+            rate = parts[is_observed.index(True)][:, :1]
+            parts = [part if known else rate * part for part, known in zip(parts, is_observed, strict=True)]
         return jnp.concatenate(parts, axis=1)

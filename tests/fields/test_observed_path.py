@@ -211,3 +211,21 @@ def test_bad_times_under_jit_make_their_sample_nan():
     field = CharacteristicField(ObservedVelocity(3), FunctionJacobian(lambda x, u: jnp.stack([u, u, u], axis=1), 3))
     with pytest.raises(ValueError, match="context is not finite in sample 1"):
         Solver("midpoint", steps=24).solve(field, jnp.ones((3, 1)), context=context)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_aligned_knots_are_shared_and_the_curve_is_the_same(kind):
+    path = ObservedPath.interpolate(TIMES, VALUES, LENGTHS, interpolation=kind)
+    aligned = ObservedPath.interpolate(TIMES, VALUES, LENGTHS, interpolation=kind, aligned=True)
+    number = aligned.num_pieces
+    assert number == (10 if kind == "rectilinear" else 5)
+    np.testing.assert_allclose(aligned.knots[0, :-1], np.arange(number) / number)
+    for row in range(number):
+        for local in (0.0, 0.4, 0.9):
+            s = path.knots[:, row] + local * jnp.diff(path.knots, axis=1)[:, row]
+            np.testing.assert_allclose(aligned((row + local) / number), path(jnp.minimum(s, 1)), atol=1e-9)
+
+
+def test_a_span_has_no_meaning_for_aligned_knots():
+    with pytest.raises(ValueError, match="span and aligned exclude each other"):
+        ObservedPath.interpolate(TIMES, VALUES, LENGTHS, span=(0, 1), aligned=True)

@@ -78,6 +78,35 @@ def test_samples_of_different_lengths_are_solved_as_if_alone():
         np.testing.assert_allclose(together[i], solution.u[0], atol=1e-12)
 
 
+def test_aligned_steps_end_at_the_kinks_of_every_path_and_reach_diffrax():
+    """diffrax clips its steps to the jumps of one path; here three paths with different knots share their steps."""
+    field, u0, sample = field_of(3), start_of(3), 1
+    path = ObservedPath.interpolate(TIMES, COMPLETE, LENGTHS, interpolation="linear", aligned=True)
+    ours = Solver("bosh3", steps=16 * path.num_pieces, adjoint="direct").solve(field, u0, context=path.context())
+    times = jnp.asarray(TIMES[sample, : LENGTHS[sample]])
+    values = jnp.asarray(COMPLETE[sample, : LENGTHS[sample]])
+    control = dfx.LinearInterpolation(times, jnp.concatenate([times[:, None], values], axis=1))
+    term = dfx.ControlTerm(lambda t, u, args: field.jacobian(None, u[None])[0].T, control).to_ode()
+    controller = dfx.ClipStepSizeController(dfx.PIDController(1e-8, 1e-8), jump_ts=times)
+    theirs = dfx.diffeqsolve(
+        term, dfx.Bosh3(), times[0], times[-1], None, u0[sample], stepsize_controller=controller, max_steps=4096
+    )
+    np.testing.assert_allclose(ours.u[sample], theirs.ys[0], atol=1e-5)
+
+
+def test_a_learned_velocity_per_time_does_not_depend_on_how_s_runs_and_stops_with_the_path():
+    learned = NetworkVelocity(mlp([STATE, 4, 2], key=jax.random.key(0)), 2, reads=("u",))
+    field = CharacteristicField(JoinedVelocity([ObservedVelocity(3), learned], per_time=True), jacobian_of(5))
+    u0, solver = start_of(3), Solver("bosh3", steps=120, adjoint="direct")
+    ends = [
+        solver.solve(field, u0, context=ObservedPath.interpolate(TIMES, VALUES, LENGTHS, aligned=it).context()).u
+        for it in (False, True)
+    ]
+    np.testing.assert_allclose(*ends, atol=1e-4)
+    with pytest.raises(ValueError, match="per_time needs an observed velocity"):
+        JoinedVelocity([learned], per_time=True)
+
+
 def test_what_reads_x_sees_the_path_and_samples_may_have_their_own_adaptive_steps():
     path = ObservedPath.interpolate(TIMES, VALUES, LENGTHS)
     solver = Solver("bosh3", rtol=1e-7, atol=1e-7, per_sample=True)

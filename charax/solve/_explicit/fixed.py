@@ -10,15 +10,18 @@ from jaxtyping import Array, Float
 from charax.nn._convolution import is_product
 from charax.solve._explicit.tableau import Tableau, Y
 
+MAX_STATES = 32
+"""The gradient of more steps than this keeps the states between so many segments, and recomputes the others."""
+
 
 def integrate_fixed(
     tableau: Tableau, vector_field: Callable[[Float[Array, ""], Y], Y], y0: Y, steps: int, *, recompute: bool
 ) -> Y:
     """y(1) after `steps` steps of equal size.
 
-    The gradient keeps the results of all products, or with `recompute` only the states between the steps. What lies
-    between two products (sums, norms, activations) is always computed again: a loop copies whatever is kept into an
-    array over all steps, which takes longer.
+    The gradient keeps the results of all products, or with `recompute` only the states between the steps, and of many
+    steps only those between segments. What lies between two products (sums, norms, activations) is always computed
+    again: a loop copies whatever is kept into an array over all steps, which takes longer.
     """
     dtype = jax.tree.leaves(y0)[0].dtype
     h = jnp.asarray(1 / steps, dtype)
@@ -29,4 +32,11 @@ def integrate_fixed(
         return tableau.step(vector_field, number.astype(dtype) * h, h, y), None
 
     policy = None if recompute else is_product
-    return lax.scan(jax.checkpoint(step, prevent_cse=False, policy=policy), y0, jnp.arange(steps))[0]
+    step = jax.checkpoint(step, prevent_cse=False, policy=policy)
+    if not recompute or steps <= MAX_STATES:
+        return lax.scan(step, y0, jnp.arange(steps))[0]
+    length = -(-steps // MAX_STATES)
+    segments, rest = divmod(steps, length)
+    segment = jax.checkpoint(lambda y, numbers: lax.scan(step, y, numbers), prevent_cse=False)
+    y0, _ = lax.scan(segment, y0, jnp.arange(steps - rest).reshape(segments, length))
+    return segment(y0, jnp.arange(steps - rest, steps))[0] if rest else y0

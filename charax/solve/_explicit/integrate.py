@@ -6,13 +6,13 @@ import jax.numpy as jnp
 from charax.solve._controller import RecordedController
 from charax.solve._explicit.adaptive import StepControl, integrate_adaptive
 from charax.solve._explicit.backsolve import integrate_fixed_backsolve
-from charax.solve._explicit.fixed import integrate_fixed
+from charax.solve._explicit.fixed import MAX_STATES, integrate_fixed
 from charax.solve._explicit.tableau import Tableau
 from charax.solve._problem import InitialValueProblem, IntegrationResult
 from charax.solve._solution import Outcome, Stats
 
-_MAX_FIXED_STEPS = 32
-"""The states between this many fixed steps are all kept; for more of them diffrax keeps a logarithmic number."""
+_MAX_FIXED_STEPS = 16 * MAX_STATES
+"""The states of up to this many fixed steps are kept in two levels; of more, diffrax keeps a logarithmic number."""
 
 
 def is_explicit(problem: InitialValueProblem) -> bool:

@@ -29,6 +29,12 @@ from ._series import SeriesColumns as SeriesColumns
 from ._series import SeriesData as SeriesData
 from ._series import load_series as load_series
 from ._series import read_forecast_times as read_forecast_times
+from ._series_arrays import SeriesScaling as SeriesScaling
+from ._series_arrays import SeriesSplit as SeriesSplit
+from ._series_dataset import NamedSeries as NamedSeries
+from ._series_dataset import SeriesDataset as SeriesDataset
+from ._series_dataset import load_series_dataset as load_series_dataset
+from ._series_dataset import read_series as read_series
 from ._solution import SolutionData as SolutionData
 from ._solution import load_solution as load_solution
 from ._solution import read_points as read_points
@@ -48,6 +54,7 @@ from .sources._source import Augmentation as Augmentation
 from .sources._source import Source as Source
 from .sources._toys import TOYS as TOYS
 from .sources._toys import sample_toy as sample_toy
+from .sources._turns import TURNS as TURNS
 from .sources._uci import UCI as UCI
 from .sources._uci import UCISplit as UCISplit
 from .sources._uci import load_uci as load_uci

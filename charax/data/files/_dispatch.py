@@ -13,10 +13,12 @@ from charax.data._raw import RawDataset
 from charax.data.files._images import IMAGE, IMAGE_FOLDER
 from charax.data.files._kind import FileKind, InputSpec, NamedInputs, TableOptions
 from charax.data.files._npz import NPZ
+from charax.data.files._series import RawSeries, SeriesRequest
 from charax.data.files._table import Table, TableRequest
 from charax.data.files._tables import DELIMITED, EXCEL, PARQUET
+from charax.data.files._ts import TS
 
-KINDS: tuple[FileKind, ...] = (NPZ, DELIMITED, PARQUET, EXCEL, IMAGE, IMAGE_FOLDER)
+KINDS: tuple[FileKind, ...] = (NPZ, DELIMITED, PARQUET, EXCEL, TS, IMAGE, IMAGE_FOLDER)
 """Every kind of file that can be read. A new one is a module with its readers, and an entry here."""
 
 _ReaderT = TypeVar("_ReaderT")
@@ -40,6 +42,11 @@ def read_named_inputs(path: Path, spec: InputSpec) -> NamedInputs:
 def read_table(path: Path, request: TableRequest) -> Table:
     """Read named columns."""
     return _find_reader(path, lambda kind: kind.read_table)(path, request)
+
+
+def read_raw_series(path: Path, request: SeriesRequest) -> RawSeries:
+    """Read whole series."""
+    return _find_reader(path, lambda kind: kind.read_series)(path, request)
 
 
 def find_path(name: Path | str, named: Iterable[str] = ()) -> Path:

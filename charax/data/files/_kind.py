@@ -11,6 +11,7 @@ from jaxtyping import Shaped
 from charax.data._encoder import TableEncoder
 from charax.data._raw import RawDataset
 from charax.data.files._layout import Separator
+from charax.data.files._series import RawSeries, SeriesRequest
 from charax.data.files._table import Table, TableRequest
 
 
@@ -56,6 +57,8 @@ class FileKind:
     """Inputs for a trained model."""
     read_table: Callable[[Path, TableRequest], Table] | None = None
     """Named columns."""
+    read_series: Callable[[Path, SeriesRequest], RawSeries] | None = None
+    """Whole series."""
 
 
 def has_suffix(*suffixes: str) -> Callable[[Path], bool]:

@@ -15,6 +15,7 @@ from charax.data._raw import RawDataset, RawSplit, check_labels, index_classes
 from charax.data.files._archives import check_directory, check_members
 from charax.data.files._kind import FileKind, InputSpec, NamedInputs, TableOptions, has_suffix
 from charax.data.files._numbers import parse_numbers
+from charax.data.files._series import RawSeries, SeriesRequest
 from charax.data.files._table import Column, Table, TableRequest
 
 
@@ -181,6 +182,12 @@ def _check_inputs(path: Path, x: np.ndarray) -> Shaped[np.ndarray, "n *shape"]:
     return x[..., None] if x.ndim == 3 else x
 
 
+def _read_series(path: Path, request: SeriesRequest) -> RawSeries:
+    from charax.data.files._series_arrays import read_series_arrays  # which reads archives with this module
+
+    return read_series_arrays(path, request)
+
+
 def _max_value(x: np.ndarray) -> float | None:
     if x.ndim != 4:
         return None
@@ -196,4 +203,5 @@ NPZ = FileKind(
     read_unlabelled=_read_unlabelled,
     read_inputs=_read_inputs,
     read_table=_read_table,
+    read_series=_read_series,
 )

@@ -11,6 +11,7 @@ from charax.data._raw import RawDataset, RawSplit, sort_classes
 from charax.data.files._columns import column_labels, column_numbers, require_columns
 from charax.data.files._kind import FileKind, InputSpec, NamedInputs, TableOptions, has_suffix
 from charax.data.files._numbers import parse_numbers
+from charax.data.files._series_tables import read_long_table
 from charax.data.files._table import Table, TableRequest
 
 _TARGET = "target"
@@ -104,6 +105,7 @@ def _kind(name: str, read: Read, *suffixes: str) -> FileKind:
         read_unlabelled=lambda path, options: _read_unlabelled(read, path, options),
         read_inputs=lambda path, spec: _read_inputs(read, path, spec),
         read_table=read,
+        read_series=lambda path, request: read_long_table(read, path, request),
     )
 
 

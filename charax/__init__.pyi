@@ -23,6 +23,7 @@ from .estimators import CNODERegressor as CNODERegressor
 from .estimators import FlowDensity as FlowDensity
 from .estimators import FlowRegressor as FlowRegressor
 from .estimators import MatchingRegressor as MatchingRegressor
+from .estimators import SeriesClassifier as SeriesClassifier
 from .estimators import match_pairs as match_pairs
 from .fields import AbstractField as AbstractField
 from .fields import AbstractJacobian as AbstractJacobian
@@ -108,6 +109,7 @@ from .tasks import DensityConfig as DensityConfig
 from .tasks import ForecastConfig as ForecastConfig
 from .tasks import PDEConfig as PDEConfig
 from .tasks import RegressionConfig as RegressionConfig
+from .tasks import SeriesConfig as SeriesConfig
 from .train import AbstractConfig as AbstractConfig
 from .train import AbstractTask as AbstractTask
 from .train import FitResult as FitResult

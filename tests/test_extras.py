@@ -45,7 +45,7 @@ field = charax.vector_flow_field("c-node", 2, hidden=(4,), velocity_hidden=(4,),
 flow, solver = charax.ContinuousFlow(field, (2,)), charax.Solver("euler", steps=1)
 assert flow.log_prob(jax.numpy.ones((3, 2)), solver=solver).shape == (3,)
 assert charax.pde.PROBLEMS["advection"]().dim == 1
-assert charax.train.TASKS.keys() == {"classify", "regress", "density", "pde", "forecast"}
+assert charax.train.TASKS.keys() == {"classify", "regress", "density", "pde", "forecast", "series"}
 """
 
 

@@ -21,6 +21,7 @@ _HELP = {
     "regress": "Train a regressor, with prediction intervals, on a table or arrays of numbers.",
     "density": "Train a continuous normalizing flow on points, tables or images.",
     "pde": "Learn a PDE from samples of its solution: a built-in problem, or your own file.",
+    "series": "Learn the class, or a number, of whole time series: irregular times, missing values, different lengths.",
     "forecast": "Learn to forecast time series: the paper's, or your own file of series, times and values.",
 }
 

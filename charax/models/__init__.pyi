@@ -25,6 +25,7 @@ from ._names import JacobianForm as JacobianForm
 from ._names import Method as Method
 from ._names import PDEMethod as PDEMethod
 from ._names import Preset as Preset
+from ._names import SeriesMethod as SeriesMethod
 from ._network_regressor import NetworkRegressor as NetworkRegressor
 from ._neural_ode import NeuralODE as NeuralODE
 from ._paper_models import PAPER_DATASETS as PAPER_DATASETS
@@ -44,6 +45,13 @@ from ._regressor import AbstractRegressor as AbstractRegressor
 from ._regressor import RegressionResult as RegressionResult
 from ._regressor import crossing_penalty as crossing_penalty
 from ._scaling import Scaling as Scaling
+from ._series_design import SeriesDesign as SeriesDesign
+from ._series_gru import GRUSeriesModel as GRUSeriesModel
+from ._series_model import AbstractSeriesModel as AbstractSeriesModel
+from ._series_model import SeriesOutput as SeriesOutput
+from ._series_ode import ObservedSeriesModel as ObservedSeriesModel
+from ._series_ode import PathReading as PathReading
+from ._series_ode import SummarySeriesModel as SummarySeriesModel
 from ._terms import default_terms as default_terms
 from ._terms import parse_term as parse_term
 from ._time_regressor import TimeRegressor as TimeRegressor

@@ -21,6 +21,8 @@ FlowMethod = Literal["node", "c-node"]
 """The fields of a flow: plain or characteristic."""
 ForecastMethod = Literal["c-node", "node", "node-fair"]
 """The fields of a forecaster; `node` is the paper's baseline, which reads the time."""
+SeriesMethod = Literal["cde", "hybrid", "c-node", "node", "gru"]
+"""The models of whole series, as in `SeriesDesign`."""
 PDEMethod = Literal["c-node", "node", "node-fair", "equation", "mlp"]
 """The regressors of solutions of PDEs, as in `build_regressor`."""
 Preset = Literal["small", "cpu", "paper", "dense", "ode"]

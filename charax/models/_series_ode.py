@@ -1,0 +1,165 @@
+"""Models of series that integrate a field: along the observed path, or from a summary of the series."""
+
+from dataclasses import replace
+from typing import Literal
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from charax.fields import Interpolation, ObservedPath, log_signature
+from charax.models._neural_ode import NeuralODE
+from charax.models._series_model import AbstractSeriesModel, SeriesOutput, first_values, summarize
+from charax.nn import Network
+from charax.solve import Solver
+
+DEFAULT_STEPS = 8
+"""Fixed steps of a field that does not follow the observations."""
+
+
+class PathReading(eqx.Module):
+    """How observations become a path."""
+
+    interpolation: Interpolation = eqx.field(static=True, default="hermite")
+    """The kind of interpolation."""
+    count_scale: float | None = eqx.field(static=True, default=None)
+    """The factor of the channels that count the observations of each channel; None for no such channels."""
+    windows: int | None = eqx.field(static=True, default=None)
+    """The number of windows of the log-ODE method; None for the path itself."""
+    depth: Literal[1, 2] = eqx.field(static=True, default=2)
+    """The depth of the log-signatures."""
+
+    def channels(self, observed: int) -> int:
+        """The number of channels of the path, without areas.
+
+        Args:
+            observed: The number of observed channels.
+
+        Returns:
+            One for the time, those observed, and one more for each that is counted.
+        """
+        return 1 + observed * (1 if self.count_scale is None else 2)
+
+    def __call__(
+        self,
+        times: Float[Array, "batch length"],
+        values: Float[Array, "batch length channels"],
+        lengths: Int[Array, "batch"],
+        *,
+        aligned: bool,
+    ) -> ObservedPath:
+        """Interpolate.
+
+        Args:
+            times: The times of the observations.
+            values: The observations.
+            lengths: The number of observations of each series.
+            aligned: Whether fixed steps follow, which are to end at the observations.
+
+        Returns:
+            The paths.
+        """
+        path = ObservedPath.interpolate(
+            times,
+            values,
+            lengths,
+            interpolation=self.interpolation,
+            counts=self.count_scale is not None,
+            aligned=aligned and self.windows is None,
+        )
+        if self.count_scale is not None:
+            observed = values.shape[2]
+            path = path.scale(jnp.asarray([1.0] * (1 + observed) + [self.count_scale] * observed))
+        return path if self.windows is None else log_signature(path, self.windows, depth=self.depth)
+
+
+class ObservedSeriesModel(AbstractSeriesModel):
+    """A neural CDE, or a hybrid with learned directions: the final state of the path decides.
+
+    ```python
+    import jax
+    from charax.models import ObservedSeriesModel, SeriesDesign
+
+    model = SeriesDesign("hybrid", width=4).build(3, 2, key=jax.random.key(0))
+    assert isinstance(model, ObservedSeriesModel)
+    ```
+    """
+
+    ode: NeuralODE
+    """The start of the path lifted to the initial state, and the field."""
+    head: Network
+    """Maps the final state to the outputs."""
+    reading: PathReading
+    """How observations become a path."""
+
+    def __call__(
+        self,
+        times: Float[Array, "batch length"],
+        values: Float[Array, "batch length channels"],
+        lengths: Int[Array, "batch"],
+        *,
+        solver: Solver | None = None,
+    ) -> SeriesOutput:
+        """Integrate along the path.
+
+        Args:
+            times: The times of the observations, in units in which series last about 1.
+            values: Standardized observations; NaN where one is missing.
+            lengths: The number of observations of each series.
+            solver: How to integrate. Its `steps` are those between two observations, or of a window; one midpoint step
+                by default.
+
+        Returns:
+            The outputs.
+        """
+        solver = solver or Solver("midpoint", steps=1)
+        path = self.reading(times, values, lengths, aligned=solver.steps is not None)
+        if solver.steps is not None:
+            solver = replace(solver, steps=solver.steps * path.num_pieces)
+        start = path.start[:, : self.reading.channels(values.shape[2])]
+        # The learned directions of a hybrid read a summary.
+        summary = summarize(times, values, lengths) if "u" in self.ode.field.velocity.reads else None  # pyright: ignore[reportAttributeAccessIssue]
+        solution = self.ode(start, context=path.context(summary), solver=solver)
+        return SeriesOutput.of(self.head(solution.u), solution)
+
+
+class SummarySeriesModel(AbstractSeriesModel):
+    """A neural ODE from the first observations; its learned characteristic may read a summary of the series.
+
+    ```python
+    import jax
+    from charax.models import SeriesDesign, SummarySeriesModel
+
+    model = SeriesDesign("node", width=4).build(3, 2, key=jax.random.key(0))
+    assert isinstance(model, SummarySeriesModel)
+    ```
+    """
+
+    ode: NeuralODE
+    """The first observations lifted to the initial state, and the field."""
+    head: Network
+    """Maps the final state to the outputs."""
+
+    def __call__(
+        self,
+        times: Float[Array, "batch length"],
+        values: Float[Array, "batch length channels"],
+        lengths: Int[Array, "batch"],
+        *,
+        solver: Solver | None = None,
+    ) -> SeriesOutput:
+        """Integrate from the first observations.
+
+        Args:
+            times: The times of the observations, in units in which series last about 1.
+            values: Standardized observations; NaN where one is missing.
+            lengths: The number of observations of each series.
+            solver: How to integrate; 8 midpoint steps by default.
+
+        Returns:
+            The outputs.
+        """
+        summary = summarize(times, values, lengths) if "context" in self.ode.field.reads else None
+        solver = solver or Solver("midpoint", steps=DEFAULT_STEPS)
+        solution = self.ode(first_values(values, lengths), context=summary, solver=solver)
+        return SeriesOutput.of(self.head(solution.u), solution)

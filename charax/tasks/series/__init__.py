@@ -1,0 +1,5 @@
+"""Classification and regression of whole series."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

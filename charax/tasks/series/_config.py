@@ -1,0 +1,186 @@
+"""The config of `charax train series`."""
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
+
+from charax import data, models, solve, train
+from charax.data import Separator
+from charax.fields import Interpolation
+from charax.models import SeriesMethod
+from charax.tasks import series
+from charax.train import (
+    AbstractConfig,
+    LoopConfig,
+    OptimizerConfig,
+    SolverConfig,
+    Splits,
+    TaskData,
+    absolute_path,
+    check_range,
+)
+
+if TYPE_CHECKING:
+    from charax.tasks.series._task import SeriesSpec, SeriesTask
+
+_STEPS_PER_EPOCH = 8
+"""The series of a small data set are repeated within an epoch, which ends with an evaluation and a checkpoint."""
+_ALIGNED_SOLVERS = ("euler", "midpoint", "bosh3")
+"""Methods without a stage at the end of a step, where the path may have a kink."""
+
+
+@dataclass(frozen=True)
+class SeriesConfig(AbstractConfig):
+    """A model of whole series, its data and its training.
+
+    ```python
+    import charax
+
+    assert charax.SeriesConfig().load_data().spec.classes == ("left", "right")
+    ```
+    """
+
+    name: ClassVar[str] = "series"
+
+    data: str = "turns"
+    """Built-in series (turns), or the path of a .ts or .ts.gz (UEA, UCR), of an .npz with x (NaN is missing), y and
+    perhaps t and lengths, or of a long table (.csv, .tsv, .txt, .parquet, .xlsx) with a row per series and time, whose
+    empty cells are missing."""
+    test: str | None = None
+    """Path of a file of test series. By default a fifth of the series."""
+    target: str = "label"
+    """Column of a table that holds the class, or the number, of a series."""
+    regression: bool = False
+    """Predict a number instead of a class."""
+    series: str = "series"
+    """Column of a table that names the series."""
+    time: str = "time"
+    """Column of a table with times or dates, which increase within each series and need not be regular."""
+    separator: Separator | None = None
+    """Separator of the columns of a text file. By default found out."""
+    dropped_percent: float = 0.0
+    """Remove this many percent of all observations at random, of training and test series."""
+    method: SeriesMethod = "cde"
+    """cde: a neural controlled differential equation along the observed path. c-node: learned directions that read a
+    summary of the series. hybrid: the observed directions and the learned ones. node: from the first observations only.
+    gru: a recurrent network that sees the time gaps."""
+    width: int = 32
+    """Width of the networks; size of the state of a gru."""
+    state_dim: int = 16
+    """Size of the state of all methods but gru."""
+    characteristic_dim: int = 4
+    """Number of learned directions of hybrid and c-node."""
+    interpolation: Interpolation = "hermite"
+    """Path of cde and hybrid. hermite and rectilinear never look ahead; natural and linear do, where values are
+    missing."""
+    counts: bool = True
+    """Let the path of cde and hybrid also count the observations of each channel."""
+    windows: int | None = None
+    """Summarize the path of cde and hybrid by log-signatures over this many windows (log-ODE), for long series."""
+    depth: Literal[1, 2] = 2
+    """Depth of the log-signatures: 1 has increments, 2 areas too."""
+    drop_augmentation: float = 0.7
+    """In every mini-batch remove up to this fraction of the observations of each training series, at random."""
+    solver: SolverConfig = field(default_factory=SolverConfig)
+    """How to integrate. The steps of cde and hybrid are those between two observations, or of a window."""
+    optimizer: OptimizerConfig = field(
+        default_factory=lambda: OptimizerConfig(learning_rate=3e-3, weight_decay=1e-2, ema=0.99)
+    )
+    """How to optimize."""
+    loop: LoopConfig = field(default_factory=lambda: LoopConfig(epochs=60, batch_size=32))
+    """How long to train."""
+
+    def __post_init__(self):
+        check_range(
+            self,
+            least={
+                "width": 1,
+                "state_dim": 1,
+                "characteristic_dim": 1,
+                "windows": 1,
+                "dropped_percent": 0,
+                "drop_augmentation": 0,
+            },
+        )
+        if self.dropped_percent >= 100 or self.drop_augmentation >= 1:
+            raise ValueError("dropped_percent must be below 100 and drop_augmentation below 1: something must be left")
+
+    @staticmethod
+    def task_type() -> type["SeriesTask"]:
+        return series.SeriesTask
+
+    def load_data(self) -> TaskData:
+        loaded = data.load_series_dataset(
+            self.data,
+            test=self.test,
+            target=self.target,
+            series=self.series,
+            time=self.time,
+            regression=self.regression,
+            dropped_percent=self.dropped_percent,
+            separator=self.separator,
+            seed=self.loop.seed,
+        )
+        spec = series.SeriesSpec(
+            loaded.scaling, loaded.classes, loaded.target_standardizer, self.series, self.time, self.target
+        )
+        count = len(loaded.train.lengths)
+        rows = train.repeat_rows(count, _STEPS_PER_EPOCH * min(self.loop.batch_size, count))
+        return TaskData(Splits(loaded.train.take(rows), loaded.validation, loaded.test), spec, loaded.notes)
+
+    def build_task(self, spec: "SeriesSpec") -> "SeriesTask":
+        return self.task_type()(
+            design=self.design(spec),
+            solver=self._solver(),
+            spec=spec,
+            drop_augmentation=self.drop_augmentation,
+        )
+
+    def design(self, spec: "SeriesSpec") -> "models.SeriesDesign":
+        """Choose the sizes of the model.
+
+        Args:
+            spec: The description of the data.
+
+        Returns:
+            The design.
+        """
+        return models.SeriesDesign(
+            self.method,
+            width=self.width,
+            state_dim=self.state_dim,
+            characteristic_dim=self.characteristic_dim,
+            interpolation=self.interpolation,
+            # One digit, so that similar data share compiled programs.
+            count_scale=float(f"{1 / spec.scaling.length:.0e}") if self.counts else None,
+            windows=self.windows,
+            depth=self.depth,
+        )
+
+    def _solver(self) -> "solve.Solver":
+        follows_path = self.method in ("cde", "hybrid")
+        if self.method == "gru" and self.solver != SolverConfig():
+            raise ValueError("a gru integrates nothing: leave out the flags of the solver")
+        solver = self.solver.build(solve.Solver("midpoint", steps=1 if follows_path else 8))
+        if not follows_path:
+            return solver
+        if solver.steps is None and (self.windows is not None or self.interpolation in ("linear", "rectilinear")):
+            raise ValueError(
+                "adaptive steps may leap over the kinks of this path: use --steps, or a cubic interpolation without "
+                "windows"
+            )
+        if solver.steps is not None and solver.method not in _ALIGNED_SOLVERS:
+            raise ValueError(
+                f"{solver.method} has a stage at the end of its steps, where the path may have a kink: choose "
+                f"--solver {', '.join(_ALIGNED_SOLVERS[:-1])} or {_ALIGNED_SOLVERS[-1]}"
+            )
+        return solver
+
+    def resolve_paths(self) -> Self:
+        test = None if self.test is None else absolute_path(self.test, ())
+        return replace(self, data=absolute_path(self.data, (data.TURNS,)), test=test)
+
+    @property
+    def label(self) -> str:
+        stem = Path(self.data).name.split(".")[0]
+        return f"{self.name}-{stem}-{self.method}"

@@ -1,0 +1,195 @@
+"""Whole series: cross entropy of their classes, or squared errors of their numbers."""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from charax.data import SeriesScaling, SeriesSplit, Standardizer, read_series
+from charax.models import AbstractSeriesModel, SeriesDesign
+from charax.solve import Outcome, Solver
+from charax.train import AbstractTask, Predictions, Splits, mark_failures, solve_in_batches
+
+
+@dataclass(frozen=True)
+class SeriesSpec:
+    """What a model of series must know about its data."""
+
+    scaling: SeriesScaling
+    """The channels and their units."""
+    classes: tuple[str, ...]
+    """Names of the classes; empty if a number is predicted."""
+    target_standardizer: Standardizer | None
+    """How numbers to predict are scaled; None for classes."""
+    series: str = "series"
+    """Column that names the series, in a table."""
+    time: str = "time"
+    """Column of times, in a table."""
+    target: str = "label"
+    """Name of what is predicted."""
+
+    @property
+    def outputs(self) -> int:
+        """The number of outputs of a model: one per class, or one."""
+        return len(self.classes) or 1
+
+
+class SeriesTask(AbstractTask):
+    """Learn the class, or a number, of whole series.
+
+    ```python
+    import jax
+    from charax.data import SeriesScaling, Standardizer
+    from charax.tasks.series import SeriesConfig, SeriesSpec
+
+    scaling = SeriesScaling(("height",), Standardizer((0.0,), (1.0,)), duration=2.0, length=5.0)
+    task = SeriesConfig(data="series.csv").build_task(SeriesSpec(scaling, ("left", "right"), None))
+    assert task.build(jax.random.key(0)).head.weight.shape == (16, 2)
+    ```
+    """
+
+    design: SeriesDesign = eqx.field(static=True)
+    """Sizes of the model."""
+    solver: Solver
+    """How to integrate."""
+    spec: SeriesSpec = eqx.field(static=True)
+    """The description of the data."""
+    drop_augmentation: float = eqx.field(static=True)
+    """Up to this fraction of the observations of a series is removed at random in each step of training."""
+
+    @property
+    def monitor(self) -> str:
+        # Of few validation series the loss is one or two surprises; of equal accuracies the last one wins.
+        return "accuracy" if self.spec.classes else "loss"
+
+    @property
+    def higher_is_better(self) -> bool:
+        return bool(self.spec.classes)
+
+    def build(self, key: PRNGKeyArray) -> AbstractSeriesModel:
+        return self.design.build(len(self.spec.scaling.channels), self.spec.outputs, key=key)
+
+    def loss(
+        self, model: eqx.Module, batch: SeriesSplit, key: PRNGKeyArray
+    ) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
+        if self.drop_augmentation:
+            batch = batch._replace(values=drop_values(jnp.asarray(batch.values), self.drop_augmentation, key))
+        values = {name: value.mean() for name, value in self.metrics(model, batch).items()}
+        return values.pop("loss"), values
+
+    def metrics(self, model: eqx.Module, batch: SeriesSplit) -> dict[str, Float[Array, "batch"]]:
+        out = model(batch.times, batch.values, batch.lengths, solver=self.solver)  # pyright: ignore[reportCallIssue]
+        each = lambda value: jnp.broadcast_to(value, len(batch.targets)).astype(float)
+        values, targets = out.values, jnp.asarray(batch.targets)
+        if self.spec.classes:
+            measured = {
+                # A failed solve has NaN logits: its loss is NaN, and it counts as wrong.
+                "loss": optax.softmax_cross_entropy_with_integer_labels(values, targets),
+                "accuracy": jnp.where(jnp.isfinite(values).all(-1), jnp.argmax(values, -1) == targets, 0.0),
+            }
+        else:
+            error = jnp.square(values[:, 0] - targets)
+            measured = {"loss": error, "squared_error": error}
+        counts = {} if out.nfe is None else {"nfe": each(out.nfe)}
+        return {**measured, "failed": each(out.outcome != Outcome.SUCCESS), **counts}
+
+    def summary(self, best: dict[str, Any], test: dict[str, Any]) -> dict[str, Any]:
+        if self.spec.classes:
+            return {"accuracy": test["test_accuracy"], "validation_accuracy": best["validation_accuracy"]}
+        assert self.spec.target_standardizer is not None
+        root = lambda error: None if error is None else self.spec.target_standardizer.std[0] * math.sqrt(error)
+        return {"rmse": root(test["test_squared_error"]), "validation_rmse": root(best["validation_squared_error"])}
+
+    def predict(
+        self, model: eqx.Module, inputs: Path, *, strict: bool = False, class_name: str | None = None
+    ) -> Predictions:
+        """Predict the class with all probabilities, or the number, of every series in a file."""
+        spec = self.spec
+        new = read_series(inputs, spec.scaling, series=spec.series, time=spec.time)
+        outputs = self.outputs(model, new.split)
+        failed = np.asarray(~np.isfinite(outputs).all(axis=1))
+        if spec.classes:
+            header = ["series", "class", "probability", *(f"probability of {name}" for name in spec.classes)]
+            rows = [
+                [name, spec.classes[int(np.argmax(row))], *(f"{value:.6g}" for value in (row.max(), *row))]
+                for name, row in zip(new.names, outputs, strict=True)
+            ]
+        else:
+            header = ["series", spec.target]
+            rows = [[name, f"{row[0]:.9g}"] for name, row in zip(new.names, outputs, strict=True)]
+        return mark_failures(
+            Predictions(header, rows, shown=3),
+            failed,
+            inputs=1,
+            names=[f"{inputs}, series {name!r}" for name in new.names],
+            reason="the solve failed: the series may be far from the training data; check its scale",
+            strict=strict,
+        )
+
+    def outputs(
+        self, model: eqx.Module, split: SeriesSplit, *, batch_size: int = 256
+    ) -> Float[np.ndarray, "n outputs"]:
+        """Compute the probability of every class, or the number in the units of the target.
+
+        Args:
+            model: The trained model.
+            split: The series; their targets are not read.
+            batch_size: Series per solve.
+
+        Returns:
+            Probabilities, or one number; NaN where the solve failed.
+        """
+
+        def solve(rows: np.ndarray, solver: Solver) -> tuple[Array]:
+            times, values, lengths, _ = split.take(rows)
+            return (_outputs(model, times, values, lengths, solver, classes=bool(self.spec.classes)),)
+
+        (outputs,) = solve_in_batches(solve, len(split.lengths), self.solver, batch_size=batch_size)
+        scale = self.spec.target_standardizer
+        return outputs if scale is None else scale.inverse(outputs)
+
+    def outputs_over_time(self, model: eqx.Module, split: SeriesSplit, row: int) -> Float[np.ndarray, "length outputs"]:
+        """Compute what the model says after each observation of one series, without those that come later.
+
+        Args:
+            model: The trained model.
+            split: Some series.
+            row: Which of them.
+
+        Returns:
+            The outputs as of each observation.
+        """
+        length = int(split.lengths[row])
+        grown = split.take(np.full(split.times.shape[1], row))
+        # Beyond the end the last one is repeated, so that all series of a split share a compiled function.
+        counts = np.minimum(np.arange(1, split.times.shape[1] + 1), length)
+        return self.outputs(model, grown._replace(lengths=counts.astype(np.int32)))[:length]
+
+    def plot(self, model: eqx.Module, splits: Splits, folder: Path, *, data: str) -> list[Path]:
+        from charax.tasks.series._plots import plot_series
+
+        return [plot_series(self, model, splits.test, folder / "series.png")]
+
+
+def drop_values(
+    values: Float[Array, "batch length channels"], largest: float, key: PRNGKeyArray
+) -> Float[Array, "batch length channels"]:
+    """Remove a fraction of the values of each series that is uniform between 0 and `largest`."""
+    fraction_key, value_key = jax.random.split(key)
+    fraction = largest * jax.random.uniform(fraction_key, (values.shape[0], 1, 1))
+    return jnp.where(jax.random.uniform(value_key, values.shape) < fraction, jnp.nan, values)
+
+
+@eqx.filter_jit
+def _outputs(model: eqx.Module, times, values, lengths, solver: Solver, *, classes: bool) -> Array:
+    out = model(  # pyright: ignore[reportCallIssue]
+        jnp.asarray(times), jnp.asarray(values), jnp.asarray(lengths), solver=solver
+    )
+    return jax.nn.softmax(out.values) if classes else out.values

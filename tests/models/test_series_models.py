@@ -1,0 +1,98 @@
+"""Models of whole series: what they depend on, and what they do not."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from charax.models import SeriesDesign
+from charax.solve import Solver
+
+NAN = np.nan
+TIMES = np.array([[0, 0.2, 0.3, 0.9, 1.2], [0, 0.5, 0.6, 1.6, 2.6]], np.float32)
+VALUES = np.random.default_rng(0).normal(size=(2, 5, 2)).astype(np.float32)
+VALUES[0, 1, 0] = VALUES[1, 0, 1] = NAN
+LENGTHS = np.array([5, 3])
+METHODS = ("cde", "hybrid", "c-node", "node", "gru")
+
+
+def build(method: str, **options):
+    design = SeriesDesign(method, width=6, state_dim=4, characteristic_dim=2, count_scale=0.2, **options)
+    return design.build(2, 3, key=jax.random.key(0))
+
+
+@eqx.filter_jit
+def apply(model, times, values, lengths, solver=None):
+    return model(times, values, lengths, solver=solver)
+
+
+@pytest.fixture(scope="module", params=METHODS)
+def model(request):
+    return build(request.param)
+
+
+def test_the_outputs_do_not_depend_on_what_lies_behind_the_end(model):
+    out = apply(model, TIMES, VALUES, LENGTHS)
+    times, values = TIMES.copy(), VALUES.copy()
+    times[1, 3:], values[1, 3:] = [7, 9], NAN
+    np.testing.assert_allclose(apply(model, times, values, LENGTHS).values, out.values, atol=1e-6)
+    assert out.values.shape == (2, 3)
+    assert np.isfinite(out.values).all()
+
+
+def test_only_the_node_ignores_what_comes_after_the_start(model, request):
+    out, later = apply(model, TIMES, VALUES, LENGTHS), VALUES.copy()
+    later[0, 3] += 1
+    changed = np.abs(apply(model, TIMES, later, LENGTHS).values - out.values).max(axis=1)
+    is_node = "node]" in request.node.name and "c-node]" not in request.node.name
+    assert (changed[0] > 1e-5) is not is_node
+    assert changed[1] < 1e-6
+
+
+@pytest.mark.parametrize("method", ["hybrid", "gru"])
+def test_every_value_and_time_has_a_finite_gradient(method):
+    model = build(method)
+    total = lambda values, times: apply(model, times, values, LENGTHS).values.sum()
+    of_values, of_times = jax.grad(total, (0, 1))(jnp.asarray(VALUES), jnp.asarray(TIMES))
+    assert np.isfinite(of_values).all()
+    assert np.isfinite(of_times).all()
+
+
+def test_the_numbers_of_evaluations():
+    counts = {method: int(apply(build(method), TIMES, VALUES, LENGTHS).nfe) for method in METHODS}
+    assert counts == {"cde": 8, "hybrid": 8, "c-node": 16, "node": 16, "gru": 5}
+
+
+@pytest.mark.parametrize("method", ["cde", "gru"])
+def test_a_causal_model_of_the_first_observations_is_that_of_a_shorter_file(method):
+    model = build(method)
+    short = apply(model, TIMES[:1, :3], VALUES[:1, :3], np.array([3])).values
+    np.testing.assert_allclose(apply(model, TIMES[:1], VALUES[:1], np.array([3])).values, short, atol=1e-5)
+
+
+def test_fixed_steps_between_observations_approach_adaptive_ones():
+    model = build("hybrid")
+    fine, adaptive = (
+        apply(model, TIMES, VALUES, LENGTHS, solver)
+        for solver in (Solver("bosh3", steps=16), Solver("bosh3", rtol=1e-5, atol=1e-5))
+    )
+    assert int(fine.nfe) == 3 * 16 * 4
+    np.testing.assert_allclose(fine.values, adaptive.values, atol=2e-3)
+
+
+def test_windows_take_their_number_of_steps_and_approach_the_path():
+    times = jnp.linspace(0, 1, 120)[None]
+    values = 0.5 * jnp.stack([jnp.cos(9 * times), jnp.sin(7 * times)], axis=2)
+    plain, windows = build("cde"), build("cde", windows=20)
+    out, reference = (apply(model, times, values, np.array([120])) for model in (windows, plain))
+    assert (int(out.nfe), int(reference.nfe)) == (40, 238)
+    np.testing.assert_allclose(out.values, reference.values, atol=5e-3)
+    first = build("cde", windows=20, depth=1)
+    assert first.ode.field.characteristic_dim < windows.ode.field.characteristic_dim
+
+
+def test_the_count_of_parameters_is_that_of_the_model():
+    design = SeriesDesign("gru", width=7)
+    model = design.build(3, 2, key=jax.random.key(0))
+    assert design.count(3, 2) == sum(leaf.size for leaf in jax.tree.leaves(model)) == 7 * 21 + 21 + 7 * 21 + 21 + 16

@@ -7,6 +7,7 @@ from charax.paper._experiment import AbstractExperiment
 from charax.paper._report import Column, Report
 from charax.paper.ablation import Ablation
 from charax.paper.equations import Equations
+from charax.paper.irregular import Irregular
 from charax.paper.kinetic import Kinetic
 from charax.paper.pde import PDE
 from charax.paper.propositions import Propositions
@@ -33,6 +34,7 @@ EXPERIMENTS: Mapping[str, type[AbstractExperiment]] = MappingProxyType(
             PDE,
             Equations,
             Timeseries,
+            Irregular,
             Ablation,
         )
     }

@@ -117,6 +117,14 @@ CASES = {
         figures="intervals.png",
         plotted="forecast-paper-node-fair-seed0",
     ),
+    "irregular": Case(
+        "--dataset BasicMotions --method gru --dropped-percent 30 --seeds 1 --epochs 1",
+        1,
+        "dataset method dropped_percent accuracy_mean accuracy_sd validation_accuracy_mean nfe parameters seconds "
+        "compile_seconds",
+        record="seeds",
+        figures="irregular.png",
+    ),
     "ablation": Case(
         "--k 1 2 --epochs 1",
         2,
@@ -138,6 +146,15 @@ def call(*arguments: object) -> Called:
     with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
         status = main([str(argument) for argument in arguments])
     return Called(status, out.getvalue(), err.getvalue())
+
+
+def write_motions(folder: Path) -> None:
+    """A small stand-in for BasicMotions, where an experiment looks for it."""
+    generator = np.random.default_rng(0)
+    for part in ("TRAIN", "TEST"):
+        rows = [f"{','.join(map(str, generator.normal(size=4)))}:{i % 2}" for i in range(8)]
+        (folder / "uea").mkdir(exist_ok=True)
+        (folder / "uea" / f"BasicMotions_{part}.ts").write_text("\n".join(["@classLabel true 0 1", "@data", *rows]))
 
 
 def reproduce(name: str, folder: Path) -> tuple[list[str], Called]:

@@ -86,5 +86,6 @@ CLAIMS = {
     "toy-flow": lambda answer: [row["method"] for row in answer["rows"]] == ["c-node", "node"],
     "tabular": lambda answer: [(row["dataset"], row["dimensions"]) for row in answer["rows"]] == [("iris", 4)],
     "uci": check_uci,
+    "irregular": lambda answer: 0 <= answer["rows"][0]["accuracy_mean"] <= 1 and answer["rows"][0]["nfe"] == 4,
     "table2": lambda answer: 0 < answer["rows"][0]["bits_per_dim_mean"] < 10,
 }

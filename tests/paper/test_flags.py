@@ -76,6 +76,13 @@ OTHER: dict[str, dict[str, tuple[dict[str, Any], Any]]] = {
         "epochs": ({}, 7),
     },
     "timeseries": {"method": ({}, ("node",)), "seeds": ({}, 7), "epochs": ({}, 7)},
+    "irregular": {
+        "dataset": ({}, ("BasicMotions",)),
+        "method": ({}, ("gru",)),
+        "dropped_percent": ({}, (10,)),
+        "seeds": ({}, 2),
+        "epochs": ({}, 7),
+    },
     "ablation": {
         "budget": ({}, "cpu"),
         "dataset": (PAPER, ("svhn",)),
@@ -98,6 +105,9 @@ RESULTS = {
     },
     "uci": dict.fromkeys(("log_likelihood", "linear", "rmse", "pinball", "pinball_forest", "seconds"), 0.0),
     "separations": _separation_training.Result([0.0], 0.0, 0, 0.0, {}),
+    "irregular": dict.fromkeys(
+        ["accuracy", "validation_accuracy", "nfe", "parameters", "seconds", "compile_seconds"], 0.0
+    ),
 }
 """What stands for a result that is stored; other experiments get none."""
 
@@ -124,6 +134,7 @@ def work_of(monkeypatch, tmp_path_factory):
             "charax.paper.tabular.evaluate",
             "charax.paper.equations.learn",
             "charax.paper.uci.evaluate",
+            "charax.paper.irregular.evaluate",
         ):
             monkeypatch.setattr(place, begin)
         with suppress(IndexError, AttributeError, StatisticsError):  # there is nothing to report

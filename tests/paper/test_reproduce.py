@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from charax.paper import EXPERIMENTS
-from tests.paper.cases import CASES, Called, Case, call, reproduce
+from tests.paper.cases import CASES, Called, Case, call, reproduce, write_motions
 from tests.paper.claims import CLAIMS
 
 
@@ -42,7 +42,10 @@ def reproduced(request, tmp_path_factory, small_models) -> Reproduced:
     assert request.param in CASES, f"a case is missing for the new experiment {request.param}"
     folder = tmp_path_factory.mktemp(request.param)
     small_models.clear()
-    flags, called = reproduce(request.param, folder)
+    write_motions(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CHARAX_DATA", str(folder))
+        flags, called = reproduce(request.param, folder)
     return Reproduced(request.param, CASES[request.param], flags, folder / "r", called, list(small_models))
 
 

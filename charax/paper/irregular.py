@@ -1,0 +1,173 @@
+"""Whole series of which observations are missing: controlled equations, C-NODEs, a NODE and a recurrent network."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from charax import nn, plotting, train
+from charax.models import SeriesMethod
+from charax.paper._comparison import largest_width
+from charax.paper._experiment import AbstractExperiment
+from charax.paper._records import load_or_compute
+from charax.paper._report import Column, Report
+from charax.tasks import SeriesConfig
+from charax.train import AbstractProgress, LoopConfig, to_json
+
+DatasetName = Literal["JapaneseVowels", "BasicMotions"]
+METHODS: tuple[SeriesMethod, ...] = ("cde", "hybrid", "c-node", "node", "gru")
+EPOCHS: dict[DatasetName, int] = {"JapaneseVowels": 40, "BasicMotions": 25}
+"""Epochs of training; both were chosen, like every other setting, on validation splits of other seeds."""
+_FIRST_SEED = 0
+
+_COLUMNS = (
+    Column("data set", "dataset"),
+    Column("method", "method"),
+    Column("dropped %", "dropped_percent", "d"),
+    Column("accuracy", "accuracy_mean", ".1%", "accuracy_sd"),
+    Column("validation", "validation_accuracy_mean", ".1%"),
+    Column("NFE", "nfe", ".0f"),
+    Column("parameters", "parameters", ",d"),
+    Column("s", "seconds", ".1f"),
+    Column("s to compile", "compile_seconds", ".1f"),
+)
+
+
+@dataclass(frozen=True)
+class Irregular(AbstractExperiment):
+    """Classes of series with 0 to 70% of their observations dropped at random: all methods, with equally many
+    parameters. It resumes."""
+
+    name: ClassVar[str] = "irregular"
+
+    dataset: tuple[DatasetName, ...] = ()
+    """Only these data sets of the UEA archive, from $CHARAX_DATA/uea: JapaneseVowels, BasicMotions."""
+    method: tuple[SeriesMethod, ...] = ()
+    """Only these methods."""
+    dropped_percent: tuple[int, ...] = (0, 30, 50, 70)
+    """Percentages of the observations to drop, per channel, from training and test series."""
+    seeds: int = 5
+    """Seeds per row: of the dropped observations, the validation split and the weights."""
+    epochs: int | None = None
+    """Epochs, instead of 40 for JapaneseVowels and 25 for BasicMotions."""
+
+    def run(self, folder: Path, progress: AbstractProgress) -> Report:
+        train.check_range(self, least={"seeds": 1, "epochs": 1})
+        rows = [
+            self._row(dataset, method, percent, folder, progress)
+            for dataset in self.dataset or tuple(EPOCHS)
+            for percent in self.dropped_percent
+            for method in self.method or METHODS
+        ]
+        return Report(
+            name=self.name,
+            title=f"Accuracy on test series with dropped observations, mean of {self.seeds} seeds",
+            columns=_COLUMNS,
+            answer={"rows": rows},
+            record={"seeds": self.seeds},
+            figures={"irregular.png": lambda path: _plot(rows, path)},
+        )
+
+    def _row(
+        self, dataset: DatasetName, method: SeriesMethod, percent: int, folder: Path, progress: AbstractProgress
+    ) -> dict[str, Any]:
+        epochs = self.epochs or EPOCHS[dataset]
+        results = []
+        for seed in range(_FIRST_SEED, _FIRST_SEED + self.seeds):
+            config = SeriesConfig(
+                data=dataset, method=method, dropped_percent=float(percent), loop=LoopConfig(epochs, 32, seed)
+            )
+
+            def compute(config: SeriesConfig = config, name: str = f"{dataset}, {method}, {percent}% dropped") -> dict:
+                progress.say(f"{name}, seed {config.loop.seed}")
+                return evaluate(config, progress=progress)
+
+            path = folder / "records" / f"{dataset}-{method}-{percent}-seed{seed}.json"
+            settings = {**to_json(config), "epochs": epochs}
+            results.append(load_or_compute(path, settings, compute))
+        average = lambda key: train.mean_and_sd([one[key] for one in results])
+        return {
+            "dataset": dataset,
+            "method": method,
+            "dropped_percent": percent,
+            "accuracy_mean": average("accuracy")[0],
+            "accuracy_sd": average("accuracy")[1],
+            "validation_accuracy_mean": average("validation_accuracy")[0],
+            "nfe": average("nfe")[0],
+            "parameters": results[0]["parameters"],
+            "seconds": average("seconds")[0],
+            "compile_seconds": average("compile_seconds")[0],
+        }
+
+
+def find_files(dataset: str) -> tuple[Path, Path]:
+    """The files of a data set of the UEA archive, compressed or not."""
+    folder = Path(os.environ.get("CHARAX_DATA", "data")) / "uea"
+    found = []
+    for part in ("TRAIN", "TEST"):
+        names = [folder / f"{dataset}_{part}{suffix}" for suffix in (".ts", ".ts.gz")]
+        existing = [path for path in names if path.exists()]
+        if not existing:
+            raise ValueError(
+                f"{names[0]} does not exist: download {dataset} from https://www.timeseriesclassification.com, and set "
+                "CHARAX_DATA to the folder above uea"
+            )
+        found.append(existing[0])
+    return found[0], found[1]
+
+
+def evaluate(config: SeriesConfig, *, progress: AbstractProgress | None = None) -> dict[str, Any]:
+    """Train with the width that gives as many parameters as a CDE of the default sizes has, and test."""
+    train_file, test_file = find_files(config.data)
+    config = replace(config, data=str(train_file), test=str(test_file))
+    loaded = config.load_data()
+    channels, outputs = len(loaded.spec.scaling.channels), loaded.spec.outputs
+    size = lambda one: one.design(loaded.spec).count(channels, outputs)
+    target = size(replace(config, method="cde"))
+    config = replace(config, width=largest_width(lambda width: size(replace(config, width=width)), target))
+    task = config.build_task(loaded.spec)
+    fitted = train.fit(task, loaded.splits, config.loop, config.optimizer, progress=progress)
+    *epochs, test = fitted.history
+    best = next((row for row in epochs if row["epoch"] == test["best_epoch"]), epochs[0])
+    # The first epoch compiles the step and the evaluation.
+    each = (epochs[-1]["seconds"] - epochs[0]["seconds"]) / max(len(epochs) - 1, 1)
+    return {
+        "accuracy": test["test_accuracy"],
+        "validation_accuracy": best["validation_accuracy"],
+        "best_epoch": test["best_epoch"],
+        "nfe": test["test_nfe"],
+        "parameters": nn.count_parameters(fitted.model),
+        "width": config.width,
+        "seconds": each * len(epochs),
+        "compile_seconds": epochs[0]["seconds"] - each,
+        "validation_losses": [row["validation_loss"] for row in epochs],
+    }
+
+
+def _plot(rows: Sequence[dict[str, Any]], path: Path) -> Path:
+    """Accuracy over the dropped observations: one panel per data set, one line per method."""
+    datasets = list(dict.fromkeys(row["dataset"] for row in rows))
+    colours = {"cde": "#2f8f4e", "hybrid": "#7a4fa3", "c-node": plotting.C_NODE, "node": plotting.NODE, "gru": "black"}
+    with plotting.save_figure(path, width=1.5 + 3.6 * len(datasets), height=3.2) as figure:
+        axes = figure.subplots(1, len(datasets), squeeze=False)[0]
+        for axis, dataset in zip(axes, datasets, strict=True):
+            for method, colour in colours.items():
+                chosen = [row for row in rows if (row["dataset"], row["method"]) == (dataset, method)]
+                if not chosen:
+                    continue
+                axis.errorbar(
+                    [row["dropped_percent"] for row in chosen],
+                    [row["accuracy_mean"] for row in chosen],
+                    yerr=[row["accuracy_sd"] or 0.0 for row in chosen],
+                    color=colour,
+                    marker="o",
+                    markersize=3,
+                    capsize=2,
+                    label=method,
+                )
+            axis.set_title(dataset)
+            axis.set_xlabel("dropped observations, %")
+        axes[0].set_ylabel("test accuracy")
+        axes[-1].legend(loc="upper left", bbox_to_anchor=(1, 1))
+    return path

@@ -331,4 +331,75 @@ class ConvolutionCase:
         }
 
 
+class CDEField(Counted):
+    """J(u), one column per channel of the path."""
+
+    def __init__(self, arrays: dict[str, np.ndarray]):
+        super().__init__()
+        self.weights = Weights(arrays, "ode.field.jacobian.")
+
+    def forward(self, t: Tensor, u: Tensor) -> Tensor:
+        """[batch, state, channels]."""
+        self.nfe += 1
+        h = torch.tanh(self.weights.dense("body.layers.0", u))
+        h = torch.tanh(self.weights.dense("body.layers.2", h))
+        weight = self.weights["weight"]
+        hidden, channels, state = weight.shape
+        columns = (h @ weight.reshape(hidden, channels * state)).view(len(u), channels, state) + self.weights["bias"]
+        return columns.transpose(1, 2)
+
+
+class CDECase:
+    """Interpolation, forward solve and gradient of a neural CDE by torchcde: row 10."""
+
+    def __init__(self, arrays: dict[str, np.ndarray]):
+        self.times, values = torch.tensor(arrays.pop("times")), torch.tensor(arrays.pop("values"))
+        self.labels = torch.tensor(arrays.pop("labels"))
+        time = self.times[None, :, None].expand(len(values), -1, 1)
+        self.observed = torch.cat([time, values], dim=2)
+        self.field = CDEField(arrays)
+        self.lift, self.head = Weights(arrays, "ode.lift."), Weights(arrays, "head.")
+
+    @property
+    def nfe(self) -> int:
+        """Evaluations of the last forward solve."""
+        return self._forward
+
+    def _logits(self, how: str) -> Tensor:
+        import torchcde
+
+        self.field.nfe = 0
+        coefficients = torchcde.hermite_cubic_coefficients_with_backward_differences(self.observed, self.times)
+        path = torchcde.CubicSpline(coefficients, self.times)
+        start = self.lift.dense("layer", path.evaluate(self.times[0]))
+        # A step between two observations; torchdiffeq takes a grid that is not uniform as a function.
+        grid = lambda func, y0, t: self.times if t[0] < t[-1] else self.times.flip(0)
+        options = {"grid_constructor": grid}
+        extra = {"adjoint_options": options} if how == "adjoint" else {}
+        end = torchcde.cdeint(
+            X=path,
+            func=self.field,
+            z0=start,
+            t=path.interval,
+            adjoint=how == "adjoint",
+            method="midpoint",
+            options=options,
+            **extra,
+        )[:, -1]
+        self._forward = self.field.nfe
+        return end @ self.head["weight"] + self.head["bias"]
+
+    def run(self, how: str) -> None:
+        """Forward and gradient."""
+        for part in (self.field, self.lift, self.head):
+            part.zero_grad()
+        F.cross_entropy(self._logits(how), self.labels).backward()
+
+    def outputs(self, how: str) -> dict[str, np.ndarray]:
+        """Logits, and the gradient of the Jacobian's last layer."""
+        self.run(how)
+        gradient = self.field.weights["weight"].grad
+        return {"logits": self._logits(how).detach().numpy(), "gradient": gradient.numpy()}
+
+
 CASES = {"dense": DenseCase, "toy": ToyCase, "image": ImageCase, "convolution": ConvolutionCase}

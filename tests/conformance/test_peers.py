@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from benchmarks import images, rows, small_images
+from benchmarks import images, rows, series, small_images
 from benchmarks.peers.process import PYTHON, Peer
 from charax.solve import Solver
 
@@ -66,3 +66,16 @@ def test_convolution(peer, case):
     theirs = peer.outputs("")
     assert np.allclose(image, theirs["image"], rtol=1e-3, atol=1e-2)
     assert np.allclose(kernel, theirs["kernel"], rtol=1e-3, atol=1)  # sums of 30,000 products of size 100
+
+
+@pytest.mark.parametrize("how", ["adjoint", "direct"])
+def test_neural_cde(peer, how):
+    """The same steps along the same path: what is left is rounding."""
+    side = series.SeriesSide.make(4, 20, 3, 2)
+    peer.prepare("cde", side.arrays())
+    theirs, solver = peer.outputs(how), Solver("midpoint", steps=1)
+    np.testing.assert_allclose(side.outputs(solver), theirs["logits"], atol=1e-5)
+    if how == "direct":  # the continuous adjoint has the error of its own steps back
+        _, gradient = side.gradient(solver)()
+        scale = np.abs(theirs["gradient"]).max()
+        np.testing.assert_allclose(gradient.ode.field.jacobian.weight, theirs["gradient"], atol=1e-5 * scale)

@@ -92,6 +92,8 @@ class SeriesClassifier(ClassifierMixin, AbstractEstimator):
         "members": [POSITIVE_INTEGER],
         "solver": [StrOptions({"euler", "midpoint", "bosh3"})],
     }
+    method: Any
+    interpolation: Any
     # What other estimators have as parameters.
     rtol = None
     adjoint = "checkpoint"
@@ -141,7 +143,9 @@ class SeriesClassifier(ClassifierMixin, AbstractEstimator):
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: ArrayLike, y: ArrayLike, times: ArrayLike = None) -> "SeriesClassifier":
+    def fit(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, X: ArrayLike, y: ArrayLike, times: ArrayLike = None
+    ) -> "SeriesClassifier":
         """Fit the classifier.
 
         Args:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
@@ -25,7 +26,7 @@ class SeriesObjective(AbstractObjective):
         return self.design.build(self.channels, self.outputs, key=key)
 
     def loss(
-        self, model: AbstractSeriesModel, batch: Batch, key: PRNGKeyArray
+        self, model: eqx.Module, batch: Batch, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
         """The weighted mean loss of series with dropped observations."""
         if self.drop_augmentation:

@@ -58,10 +58,11 @@ class ObservedVelocity(AbstractVelocity):
                 f"a context of the shape {context.shape} is not a path with {k} channels and {self.covariates} "
                 "covariates: pass context=path.context(), and path.channels as characteristic_dim"
             )
-        knots, pieces = context[:, :, 0, 0], context[:, :, 1:, :k]
+        knots = context[:, :, 0, 0]
         at = jnp.broadcast_to(jnp.asarray(s, knots.dtype), knots.shape[:1])
-        local, piece, started = find_piece(at, knots, pieces)
-        return jnp.where(started[:, None], polynomial(local, piece), 0)
+        # First the piece, then its columns: a loop over steps would copy a slice of all pieces in each of them.
+        local, piece, started = find_piece(at, knots, context)
+        return jnp.where(started[:, None], polynomial(local, piece[:, 1:, :k]), 0)
 
     def split_covariates(self, z: Condition) -> Condition:
         """Return the condition as other velocities see it, without the path.

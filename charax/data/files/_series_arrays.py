@@ -19,7 +19,7 @@ def read_series_arrays(path: Path, request: SeriesRequest) -> RawSeries:
         raise DataError(f"{path} has x of type {x.dtype} and shape {x.shape}: give numbers, [n, length, channels]")
     x = (x[:, :, None] if x.ndim == 2 else x).astype(np.float64)
     count, length = x.shape[:2]
-    t = arrays.get("t", np.arange(length))
+    t = arrays["t"] if "t" in arrays else np.arange(length)
     if t.dtype.kind not in "biuf" or t.shape not in ((length,), (count, length)):
         raise DataError(
             f"{path} has t of type {t.dtype} and shape {t.shape}: give [length] or [n, length] = {x.shape[:2]}"
@@ -40,8 +40,9 @@ def read_series_arrays(path: Path, request: SeriesRequest) -> RawSeries:
 def _lengths(path: Path, given: np.ndarray | None, x: np.ndarray) -> np.ndarray:
     """Up to the last position with a value, unless they are given."""
     if given is None:
-        seen = ~np.isnan(x).all(axis=2)
-        return np.maximum(x.shape[1] - np.argmax(seen[:, ::-1], axis=1), 1) * seen.any(axis=1) + ~seen.any(axis=1)
+        seen = np.asarray(~np.isnan(x).all(axis=2))
+        last = x.shape[1] - np.argmax(seen[:, ::-1], axis=1)
+        return np.where(seen.any(axis=1), last, 1)
     if given.shape != x.shape[:1] or given.dtype.kind not in "iu":
         raise DataError(f"{path} has lengths of type {given.dtype} and shape {given.shape}: give {len(x)} integers")
     wrong = (given < 1) | (given > x.shape[1])

@@ -103,8 +103,9 @@ class SeriesTask(AbstractTask):
     def summary(self, best: dict[str, Any], test: dict[str, Any]) -> dict[str, Any]:
         if self.spec.classes:
             return {"accuracy": test["test_accuracy"], "validation_accuracy": best["validation_accuracy"]}
-        assert self.spec.target_standardizer is not None
-        root = lambda error: None if error is None else self.spec.target_standardizer.std[0] * math.sqrt(error)
+        scale = self.spec.target_standardizer
+        assert scale is not None
+        root = lambda error: None if error is None else scale.std[0] * math.sqrt(error)
         return {"rmse": root(test["test_squared_error"]), "validation_rmse": root(best["validation_squared_error"])}
 
     def predict(

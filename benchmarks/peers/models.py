@@ -402,4 +402,4 @@ class CDECase:
         return {"logits": self._logits(how).detach().numpy(), "gradient": gradient.numpy()}
 
 
-CASES = {"dense": DenseCase, "toy": ToyCase, "image": ImageCase, "convolution": ConvolutionCase}
+CASES = {"dense": DenseCase, "toy": ToyCase, "image": ImageCase, "convolution": ConvolutionCase, "cde": CDECase}

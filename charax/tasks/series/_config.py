@@ -18,6 +18,7 @@ from charax.train import (
     TaskData,
     absolute_path,
     check_range,
+    check_sizes,
 )
 
 if TYPE_CHECKING:
@@ -102,6 +103,7 @@ class SeriesConfig(AbstractConfig):
                 "drop_augmentation": 0,
             },
         )
+        check_sizes(self, width="width", state_dim="width", characteristic_dim="k", windows="steps")
         if self.dropped_percent >= 100 or self.drop_augmentation >= 1:
             raise ValueError("dropped_percent must be below 100 and drop_augmentation below 1: something must be left")
 

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float32, Int, Int32, Shaped
 
 from charax.data._errors import DataError
+from charax.data._limits import check_limit
 from charax.data._standardizer import Standardizer
 from charax.data.files._series import RawSeries
 
@@ -128,8 +129,10 @@ class SeriesScaling:
             The series, with zeros as their targets.
 
         Raises:
-            DataError: If times that differ are equal in single precision.
+            DataError: If times that differ are equal in single precision, or that is more than the limit of cells.
         """
+        cells = len(rows) * length * len(self.channels)
+        check_limit("cells", cells, raw.path, "has, with all series as long as the longest,")
         out_times = np.zeros((len(rows), length), np.float32)
         out_values = np.full((len(rows), length, len(self.channels)), np.nan, np.float32)
         lengths = np.asarray([len(each) for each in values], np.int32)

@@ -203,3 +203,14 @@ def test_a_data_set_of_the_uea_archive():
     data = load_series_dataset(str(JAPANESE_VOWELS), test=str(JAPANESE_VOWELS).replace("TRAIN", "TEST"))
     assert (len(data.classes), len(data.scaling.channels), len(data.test.lengths)) == (9, 12, 370)
     assert {data.train.lengths.min(), data.test.lengths.min()} <= {7, 8, 9}
+
+
+def test_files_and_arrays_beyond_their_limits_are_refused(tmp_path, monkeypatch):
+    path = file_of("stamped", tmp_path)
+    monkeypatch.setenv("CHARAX_MAX_BYTES", "50")
+    with pytest.raises(DataError, match="CHARAX_MAX_BYTES"):
+        read_raw_series(path, REQUEST)
+    monkeypatch.delenv("CHARAX_MAX_BYTES")
+    monkeypatch.setenv("CHARAX_MAX_CELLS", "100")
+    with pytest.raises(DataError, match=r"as long as the longest.*CHARAX_MAX_CELLS"):
+        load_series_dataset("turns")

@@ -1,12 +1,13 @@
 """The `.ts` format of the UEA and UCR archives, compressed by gzip or not."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 import numpy as np
 
 from charax.data._errors import DataError
+from charax.data._limits import LIMITS, check_limit
 from charax.data.files._kind import FileKind, has_suffix
 from charax.data.files._lines import open_text
 from charax.data.files._series import RawSeries, SeriesRequest
@@ -34,7 +35,8 @@ class _Line(NamedTuple):
 def read_ts(path: Path, request: SeriesRequest) -> RawSeries:
     """Read a `.ts` file: one series per line, its channels separated by colons, its label last."""
     with open_text(path) as file:
-        lines = ((number, text) for number, line in enumerate(file, 1) if (text := line.strip()) and text[0] != "#")
+        numbered = enumerate(_bounded_lines(path, file.readline), 1)
+        lines = ((number, text) for number, line in numbered if (text := line.strip()) and text[0] != "#")
         header = _read_header(path, lines)
         if request.target is not None and not header.labelled:
             raise DataError(f"{path} has no labels: it needs a line '@classLabel true …' or '@targetLabel true'")
@@ -52,6 +54,15 @@ def read_ts(path: Path, request: SeriesRequest) -> RawSeries:
         labels=[one.label or "" for one in series] if header.labelled else None,
         where=lambda i, row: f"{path}, row {series[i].number}",
     ).check()
+
+
+def _bounded_lines(path: Path, readline: Callable[[int], str]) -> Iterator[str]:
+    """The lines of a file, as long as they are not more than its limit."""
+    limit, characters = LIMITS["bytes"].value, 0
+    while line := readline(limit - characters + 1):
+        characters += len(line)
+        check_limit("bytes", characters, path, "unpacks to at least")
+        yield line
 
 
 def _read_header(path: Path, lines: Iterator[tuple[int, str]]) -> _Header:

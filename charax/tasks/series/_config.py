@@ -74,8 +74,8 @@ class SeriesConfig(AbstractConfig):
     interpolation: Interpolation = "hermite"
     """Path of cde and hybrid. hermite and rectilinear never look ahead; natural and linear do, where values are
     missing."""
-    counts: bool = True
-    """Let the path of cde and hybrid also count the observations of each channel."""
+    no_counts: bool = False
+    """Leave the number of observations of each channel so far out of the path of cde and hybrid."""
     windows: int | None = None
     """Summarize the path of cde and hybrid by log-signatures over this many windows (log-ODE), for long series."""
     depth: Literal[1, 2] = 2
@@ -154,7 +154,7 @@ class SeriesConfig(AbstractConfig):
             characteristic_dim=self.characteristic_dim,
             interpolation=self.interpolation,
             # One digit, so that similar data share compiled programs.
-            count_scale=float(f"{1 / spec.scaling.length:.0e}") if self.counts else None,
+            count_scale=None if self.no_counts else float(f"{1 / spec.scaling.length:.0e}"),
             windows=self.windows,
             depth=self.depth,
         )

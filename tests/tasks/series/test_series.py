@@ -198,7 +198,7 @@ def cases(table, tmp_path_factory) -> dict[str, Case]:
         "state_dim": Case(base, {"state_dim": 5}, "model"),
         "characteristic_dim": Case(hybrid, {"characteristic_dim": 3}, "model"),
         "interpolation": Case(base, {"interpolation": "linear"}, "model"),
-        "counts": Case(base, {"counts": False}, "model"),
+        "no_counts": Case(base, {"no_counts": True}, "model"),
         "windows": Case(base, {"windows": 5}, "model"),
         "depth": Case(windows, {"depth": 1}, "model"),
         "drop_augmentation": Case(base, {"drop_augmentation": 0.2}, "task"),

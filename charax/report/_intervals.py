@@ -7,7 +7,7 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from charax.train import AbstractTask, Batch, Run, count_samples, padded_batches
+from charax.train import BATCH_SIZE, AbstractTask, Batch, Run, count_samples, padded_batches
 
 _RESAMPLES = 400
 
@@ -44,7 +44,7 @@ def metric_intervals(run: Run, *, seed: int = 0) -> dict[str, Interval]:
         The metrics by name.
     """
     task, model = run.trained
-    split, size = run.splits.test, run.config.loop.batch_size
+    split, size = run.splits.test, run.config.loop.batch_size or BATCH_SIZE
     count = count_samples(split)
     parts = []
     for rows in padded_batches(count, min(size, count)):

@@ -1,5 +1,6 @@
 """Figures of all runs together: learning curves and function evaluations."""
 
+import math
 from collections.abc import Sequence
 
 import plotly.graph_objects as go
@@ -29,13 +30,13 @@ def learning_curves(runs: Sequence[Run], names: Sequence[str], metrics: Sequence
         return None
     figure = make_subplots(1, len(shown), horizontal_spacing=0.12)
     for column, metric in enumerate(shown, start=1):
-        positive = True
+        seen: list[float] = []
         for run, name, color in zip(runs, names, run_colors(runs), strict=True):
             for key, split, dash in ((metric, "training", "dot"), (f"validation_{metric}", "validation", "solid")):
                 values = [row.get(key) for row in run.epochs]
                 if all(value is None for value in values):
                     continue
-                positive &= all(value is None or value > 0 for value in values)
+                seen += [value for value in values if value is not None]
                 figure.add_scatter(
                     x=[row["epoch"] for row in run.epochs],
                     y=values,
@@ -51,6 +52,14 @@ def learning_curves(runs: Sequence[Run], names: Sequence[str], metrics: Sequence
         if max(len(run.epochs) for run in runs) <= 12:
             figure.update_xaxes(dtick=1, row=1, col=column)
         figure.update_yaxes(title_text=_TITLES.get(metric, metric), row=1, col=column)
-        if metric == "loss" and positive:
-            figure.update_yaxes(type="log", row=1, col=column)
+        if metric == "loss" and seen and min(seen) > 0:
+            ticks = log_ticks(min(seen), max(seen))
+            figure.update_yaxes(type="log", tickvals=ticks, ticktext=[f"{tick:g}" for tick in ticks], row=1, col=column)
     return figure
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """1, 2 and 5 times powers of ten; plotly's own ticks between the powers are small print."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    ticks = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
+    return [tick for tick in ticks if low / 2.5 <= tick <= high * 2.5]

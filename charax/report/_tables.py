@@ -48,19 +48,19 @@ def describe_training(run: Run) -> str:
 
 
 def compare_runs(runs: Sequence[Run], names: Sequence[str], intervals: Sequence[Mapping[str, Interval]]) -> str:
-    """One row per run: the settings that differ, metrics with intervals, evaluations, parameters, time."""
+    """One row per run: metrics with intervals, evaluations, parameters, time, and the settings that differ."""
     settings = compare_configs([run.config for run in runs]) if len(runs) > 1 else [{} for _ in runs]
     metrics = list(dict.fromkeys(name for found in intervals for name in found))
-    head = ["run", *settings[0], *(metric.replace("_", " ") for metric in metrics), "NFE", "parameters", "seconds"]
+    head = ["run", *(metric.replace("_", " ") for metric in metrics), "NFE", "parameters", "seconds", *settings[0]]
     rows = []
     for run, name, different, found in zip(runs, names, settings, intervals, strict=True):
         summary = run.summary()
         rows.append(
             [
                 escape(name),
-                *(escape(spell(value)) for value in different.values()),
                 *(spell_interval(found.get(metric)) for metric in metrics),
                 *(number(summary.get(key)) for key in ("nfe", "parameters", "seconds")),
+                *(escape(spell(value)) for value in different.values()),
             ]
         )
     return table(head, rows, sortable=len(runs) > 1)

@@ -70,6 +70,7 @@ def test_learning_curves_have_both_splits_of_every_run_in_the_colours_of_the_met
     ]
     assert list(figure.data[3].y) == [2.0, 1.0]
     assert figure.layout.yaxis.type == "log"
+    assert list(figure.layout.yaxis.ticktext) == ["0.2", "0.5", "1", "2", "5", "10"]
     assert len(set(run_colors(runs))) == 2
     assert len(set(run_colors([*runs, runs[0]]))) == 3
     assert learning_curves(runs, ["one", "two"], ("nfe",)) is None

@@ -147,7 +147,7 @@ class _Training:
             self.progress.stop()
         if self.checkpoints is not None:
             self.checkpoints.close()
-        model, found = self.task.refine(eqx.filter_jit(self.unflatten)(self.best), self.splits, self.progress.say)
+        model, found = self._refine(request)
         test = self.evaluate(self.devices.replicate(flatten_model(model)[0]), self.splits.test)
         seconds = time.monotonic() - began
         self.history.append(
@@ -159,6 +159,16 @@ class _Training:
             }
         )
         return FitResult(model, self.history, seconds)
+
+    def _refine(self, request: StopRequest) -> tuple[eqx.Module, dict[str, Any]]:
+        """What comes after gradient descent; it begins again if it is interrupted between two of its stages."""
+
+        def say(text: str) -> None:
+            if request.number is not None:
+                raise Interrupted(self._how_to_resume(), request.number)
+            self.progress.say(text)
+
+        return self.task.refine(eqx.filter_jit(self.unflatten)(self.best), self.splits, say)
 
     def _run_epoch(self, request: StopRequest, began: float) -> None:
         epoch, every = self.position.epoch, self.loop.checkpoint_steps

@@ -223,7 +223,7 @@ class AbstractTask(eqx.Module):
         Args:
             model: The model with the best weights.
             splits: The data; the test split must not be used.
-            say: Where to report.
+            say: Where to report each stage; it raises if the run is to stop there.
 
         Returns:
             The model, with the same structure, and what to store about it next to the metrics of the test split.

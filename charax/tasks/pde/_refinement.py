@@ -81,6 +81,7 @@ def refine_equation(
             "validation_rms": float(np.sqrt(evaluate_errors(fit.model, validation, solver).squared.mean())),
         }
         if model.scaling.dim == model.scaling.values == 1:
+            say("fitting an ensemble")
             domain, horizon = find_domain(fit.model)[0], _HORIZON * float(train.t.max())
             members = draw_members(fit, train, validation, solver, count=_MEMBERS).members
             time, *others = (find_shock_time(one, domain, horizon) for one in (fit.model, *members))

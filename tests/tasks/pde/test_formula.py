@@ -31,7 +31,7 @@ def refined(terms: tuple[str, ...], noise: float = 0.0):
     model = EquationRegressor.build(Scaling.fit(*samples), width=6, **formula, key=jax.random.key(0))
     said: list[str] = []
     out = refine_equation(model, Splits(*parts, parts[1]), SOLVER, lambda _: ((0.0, 6.28),), said.append)
-    assert said == ["fitting by least squares", "searching for a formula"]
+    assert said == ["fitting by least squares", "searching for a formula", "fitting an ensemble"]
     return out
 
 

@@ -120,7 +120,7 @@ class _Training:
         # A backward solve can fail only as an exception, and the state must outlive that.
         self.may_raise = task.solver.adjoint == "backsolve"
         has_images = any(np.ndim(leaf) > 3 for leaf in jax.tree.leaves(batch))
-        self.epochs = [
+        self.stage_epochs = [
             jax.jit(
                 make_epoch(stage, unflatten, transform, optimizer.ema),
                 donate_argnums=() if self.may_raise else 0,
@@ -128,7 +128,7 @@ class _Training:
             )
             for _, stage in task.stages
         ]
-        self.epoch = self.epochs[0]
+        self.epoch = self.stage_epochs[0]
         self.prepared = splits.train
         self.data = self.devices.replicate(splits.train)
         self.evaluate = make_evaluation(task, unflatten, self.batch_size, self.devices)
@@ -194,7 +194,7 @@ class _Training:
         epoch = self.position.epoch
         # The first stage has at least one epoch, however few there are.
         begun = [number for number, (after, _) in enumerate(self.task.stages) if epoch >= self._first_epoch(after)]
-        self.epoch, (_, stage) = self.epochs[begun[-1]], self.task.stages[begun[-1]]
+        self.epoch, (_, stage) = self.stage_epochs[begun[-1]], self.task.stages[begun[-1]]
         train = stage.prepare_epoch(self.splits.train, order, np.random.default_rng([self.loop.seed, epoch, 1]))
         if train is not self.prepared:
             self.prepared, self.data = train, self.devices.replicate(train)

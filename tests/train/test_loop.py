@@ -112,3 +112,12 @@ def test_less_data_than_a_batch_is_one_batch(line):
 def test_splits_whose_arrays_disagree_are_refused(line):
     with pytest.raises(ValueError, match=r"same number of samples, above 0, got \[3, 40\]"):
         fit(line.task, line.splits._replace(train=line.splits.train._replace(y=np.zeros(3, np.float32))))
+
+
+def test_what_is_refined_after_training_is_the_model_and_is_evaluated(line, monkeypatch):
+    zero = lambda self, model, splits, say: (jax.tree.map(np.zeros_like, model), {"refined": 7})
+    monkeypatch.setattr(type(line.task), "refine", zero)
+    fitted = fit(*line, LOOP, FAST)
+    assert fitted.history[-1]["refined"] == 7
+    assert fitted.history[-1]["test_loss"] == pytest.approx(np.square(line.splits.test.y).mean(), rel=1e-5)
+    assert not any(leaf.any() for leaf in leaves(fitted.model))

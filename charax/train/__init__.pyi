@@ -1,5 +1,6 @@
 from ._arrays import name_arrays as name_arrays
 from ._config import BATCH_SIZE as BATCH_SIZE
+from ._config import EPOCHS as EPOCHS
 from ._config import AbstractConfig as AbstractConfig
 from ._config import LoopConfig as LoopConfig
 from ._config import OptimizerConfig as OptimizerConfig

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
 
-from charax.train._config import AbstractConfig
+from charax.train._config import EPOCHS, AbstractConfig
 from charax.train._export import CONFIG, DESCRIPTION, WEIGHTS, load_config
 from charax.train._json import from_json, read_json, to_json
 from charax.train._run import METRICS, find_best_epoch, is_finished, read_history
@@ -82,7 +82,7 @@ def describe_run(folder: Path) -> RunInfo:
             return _describe_finished(known, config, folder)
         rows = _read_rows(folder)
         seconds = rows[-1].get("seconds") if rows else None
-        done = f"resumable after epoch {len(rows)} of {config.loop.epochs}"
+        done = f"resumable after epoch {len(rows)} of {config.loop.epochs or EPOCHS}"
         return RunInfo(*known, None, None, None, None, seconds, done)
     except (ValueError, KeyError, TypeError, OSError) as error:
         return RunInfo(*known, None, None, None, None, None, f"unreadable: {error}")
@@ -136,7 +136,8 @@ def flatten_config(config: AbstractConfig) -> dict[str, Any]:
     import charax
     from charax.train import flatten_config
 
-    assert flatten_config(charax.ClassificationConfig())["loop.epochs"] == 20
+    config = charax.ClassificationConfig(loop=charax.LoopConfig(epochs=20))
+    assert flatten_config(config)["loop.epochs"] == 20
     ```
     """
     return dict(_flatten(to_json(config), ""))

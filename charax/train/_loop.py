@@ -200,7 +200,7 @@ class _Training:
             self.prepared, self.data = train, self.devices.replicate(train)
 
     def _first_epoch(self, after: float) -> int:
-        return 0 if after == 0 else max(1, int(after * self.loop.epochs))
+        return 0 if after == 0 else max(1, int(after * self.epochs))
 
     def _take_step(self, order: np.ndarray) -> StepMetrics:
         rows = self.devices.shard_rows(order)

@@ -45,6 +45,8 @@ def test_the_rows_that_the_paper_quotes_are_those_of_the_data_at_hand():
 @pytest.mark.parametrize("iterations", [1, 7, 10, 1_000])
 def test_toy_flow_makes_the_iterations_that_were_asked_for(iterations):
     config = ToyFlow(iterations=iterations).config("c-node")
+    assert config.loop.batch_size is not None
+    assert config.loop.epochs is not None
     assert config.points // config.loop.batch_size * config.loop.epochs == iterations
 
 

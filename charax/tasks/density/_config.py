@@ -11,6 +11,7 @@ from charax.tasks import density
 from charax.tasks.density._names import CouplingName, Objective, PathName, TimesName
 from charax.train import (
     BATCH_SIZE,
+    EPOCHS,
     AbstractConfig,
     LoopConfig,
     OptimizerConfig,
@@ -141,7 +142,7 @@ class DensityConfig(AbstractConfig):
                 "the penalties are integrals along a solve, which flow matching does not make: use --objective "
                 "likelihood or matching+likelihood, or leave them out"
             )
-        if self.objective == "matching+likelihood" and self.loop.epochs < 2:
+        if self.objective == "matching+likelihood" and (self.loop.epochs or EPOCHS) < 2:
             raise ValueError("matching+likelihood needs at least 2 epochs: one of matching, then one of likelihood")
 
     @property
@@ -189,7 +190,11 @@ class DensityConfig(AbstractConfig):
         rows, passes = len(split.inputs), self.passes
         if passes is None:
             short = self.objective != "likelihood" and spec.levels is None
-            passes = max(_MATCHING_PASSES, -(-_MATCHING_STEPS * self.loop.batch_size // rows)) if short else 1
+            passes = (
+                max(_MATCHING_PASSES, -(-_MATCHING_STEPS * (self.loop.batch_size or BATCH_SIZE) // rows))
+                if short
+                else 1
+            )
         if passes == 1:
             return split
         order = train.repeat_rows(rows, passes * rows)

@@ -127,7 +127,7 @@ class SeriesConfig(AbstractConfig):
             loaded.scaling, loaded.classes, loaded.target_standardizer, self.series, self.time, self.target
         )
         count = len(loaded.train.lengths)
-        rows = train.repeat_rows(count, _STEPS_PER_EPOCH * min(self.loop.batch_size, count))
+        rows = train.repeat_rows(count, _STEPS_PER_EPOCH * min(self.loop.batch_size or train.BATCH_SIZE, count))
         return TaskData(Splits(loaded.train.take(rows), loaded.validation, loaded.test), spec, loaded.notes)
 
     def build_task(self, spec: "SeriesSpec") -> "SeriesTask":

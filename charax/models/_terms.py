@@ -30,24 +30,23 @@ _OPERATIONS: Mapping[type, Callable] = MappingProxyType(
 def parse_term(text: str, variables: tuple[str, ...]) -> Evaluate:
     """Make a function of a formula. Only arithmetic, variables and a few functions are understood: nothing is executed.
 
-        ```python
-        import jax.numpy as jnp
-    import numpy as np
-        from charax.models import parse_term
+    ```python
+    import jax.numpy as jnp
+    from charax.models import parse_term
 
-        term = parse_term("u**2 * sin(x)", ("x", "u"))
-        assert term({"x": jnp.array(0.0), "u": jnp.array(3.0)}) == 0
-        ```
+    term = parse_term("u**2 * sin(x)", ("x", "u"))
+    assert term({"x": jnp.array(0.0), "u": jnp.array(3.0)}) == 0
+    ```
 
-        Args:
-            text: The formula, in Python's notation; `^` is a power, too.
-            variables: The names that it may contain.
+    Args:
+        text: The formula, in Python's notation; `^` is a power, too.
+        variables: The names that it may contain.
 
-        Returns:
-            A function of the variables by name.
+    Returns:
+        A function of the variables by name.
 
-        Raises:
-            ValueError: If the formula cannot be read, or has another name in it.
+    Raises:
+        ValueError: If the formula cannot be read, or has another name in it.
     """
     try:
         tree = ast.parse(text.replace("^", "**").strip(), mode="eval").body

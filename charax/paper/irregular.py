@@ -18,7 +18,7 @@ from charax.train import AbstractProgress, LoopConfig, to_json
 DatasetName = Literal["JapaneseVowels", "BasicMotions"]
 METHODS: tuple[SeriesMethod, ...] = ("cde", "hybrid", "c-node", "node", "gru")
 EPOCHS: dict[DatasetName, int] = {"JapaneseVowels": 40, "BasicMotions": 25}
-"""Epochs of training; both were chosen, like every other setting, on validation splits of other seeds."""
+"""Epochs of training, few enough for a busy machine; they were not tuned."""
 _FIRST_SEED = 0
 
 _COLUMNS = (

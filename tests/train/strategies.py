@@ -12,7 +12,8 @@ def values_of(hint: Any) -> st.SearchStrategy[Any]:
     origin, arguments = get_origin(hint), get_args(hint)
     if names := fields_of(hint):
         hints = get_type_hints(hint)
-        return st.fixed_dictionaries({name: values_of(hints[name]) for name in names})
+        values = st.fixed_dictionaries({name: values_of(hints[name]) for name in names})
+        return values.map(_leave_out_what_does_not_apply) if "objective" in names else values
     if origin is Literal:
         return st.sampled_from(arguments)
     if origin in (Union, types.UnionType):
@@ -24,12 +25,18 @@ def values_of(hint: Any) -> st.SearchStrategy[Any]:
     return {
         type(None): st.none(),
         bool: st.booleans(),
-        int: st.integers(
-            10, 60
-        ),  # at least 10 points and 2 samples per mini-batch, and k and blocks below their limits
+        # At least 10 points and 2 samples per mini-batch, and k and blocks below their limits.
+        int: st.integers(10, 60),
         float: st.floats(0, 1, exclude_min=True, exclude_max=True, allow_subnormal=False),
         str: st.text(max_size=8),
     }[hint]
+
+
+def _leave_out_what_does_not_apply(density: dict[str, Any]) -> dict[str, Any]:
+    """Densities refuse the parts of flow matching without it, and penalties of a solve that is not made."""
+    if density["objective"] == "likelihood":
+        return {**density, "path": None, "coupling": None, "times": None}
+    return {**density, "kinetic_penalty": 0.0, "jacobian_penalty": 0.0}
 
 
 def build(hint: Any, value: Any) -> Any:

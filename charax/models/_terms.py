@@ -26,7 +26,6 @@ _OPERATIONS: Mapping[type, Callable] = MappingProxyType(
 )
 
 
-@lru_cache(maxsize=1024)
 def parse_term(text: str, variables: tuple[str, ...]) -> Evaluate:
     """Make a function of a formula. Only arithmetic, variables and a few functions are understood: nothing is executed.
 
@@ -48,6 +47,11 @@ def parse_term(text: str, variables: tuple[str, ...]) -> Evaluate:
     Raises:
         ValueError: If the formula cannot be read, or has another name in it.
     """
+    return _parse(text, tuple(variables))
+
+
+@lru_cache(maxsize=1024)
+def _parse(text: str, variables: tuple[str, ...]) -> Evaluate:
     try:
         tree = ast.parse(text.replace("^", "**").strip(), mode="eval").body
     except SyntaxError:

@@ -60,7 +60,8 @@ def docstrings(module: ModuleType) -> Iterator[tuple[str, str]]:
         yield f"{module.__name__}.{name}", inspect.cleandoc(getattr(thing, "__doc__", None) or "")
         for method, member in vars(thing).items() if inspect.isclass(thing) else ():
             function = member.__func__ if isinstance(member, classmethod | staticmethod) else member
-            if callable(function) or isinstance(function, property):
+            own = getattr(function, "__module__", None) == module.__name__  # unlike a default value of a class
+            if isinstance(function, property) or (callable(function) and own):
                 yield f"{module.__name__}.{name}.{method}", inspect.cleandoc(getattr(function, "__doc__", None) or "")
 
 

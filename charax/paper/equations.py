@@ -1,13 +1,13 @@
 """Equations from scattered samples: the structured form beside models that know no equation."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
-import numpy as np
-from jaxtyping import Float
+import lazy_loader
 
 from charax import plotting, train
 from charax.models import Dependence, PDEMethod
@@ -20,7 +20,14 @@ from charax.train import AbstractProgress, LoopConfig, OptimizerConfig
 
 Budget = Literal["smoke", "cpu"]
 Method = Literal["equation", "c-node", "node-fair", "mlp"]
-Values = Float[np.ndarray, "points"]
+if TYPE_CHECKING:
+    import numpy as np
+    from jaxtyping import Float
+
+    Values = Float[np.ndarray, "points"]
+else:  # the command line lists experiments without NumPy
+    np = lazy_loader.load("numpy")
+    Values = Any
 
 _LATER = 1.6
 """How far beyond the data's last time the solution is asked for, relative to it."""
@@ -71,13 +78,13 @@ def _medium(foot: Values, t: Values) -> tuple[Values, Values]:
 
 EQUATIONS: Mapping[str, Equation] = MappingProxyType(
     {
-        "burgers": Equation("u_t + u u_x = 0", _burgers, (0.0, 2 * np.pi), 0.6, {"u u_x": 1.0}),
+        "burgers": Equation("u_t + u u_x = 0", _burgers, (0.0, 2 * math.pi), 0.6, {"u u_x": 1.0}),
         "traffic": Equation("u_t + u_x - 2 u u_x = 0", _traffic, (-3.0, 3.0), 0.8, {"u_x": 1.0, "u u_x": -2.0}),
-        "cubic": Equation("u_t + u^2 u_x = -0.2 u", _cubic, (0.0, 2 * np.pi), 0.65, {"u^2 u_x": 1.0, "u": -0.2}),
+        "cubic": Equation("u_t + u^2 u_x = -0.2 u", _cubic, (0.0, 2 * math.pi), 0.65, {"u^2 u_x": 1.0, "u": -0.2}),
         "reaction": Equation(
             "u_t + u_x = 2 u - 2 u^2", _reaction, (-2.0, 2.0), 1.0, {"u_x": 1.0, "u": 2.0, "u^2": -2.0}
         ),
-        "growth": Equation("u_t + u u_x = u", _growth, (0.0, 2 * np.pi), 0.6, {"u u_x": 1.0, "u": 1.0}),
+        "growth": Equation("u_t + u u_x = u", _growth, (0.0, 2 * math.pi), 0.6, {"u u_x": 1.0, "u": 1.0}),
         "medium": Equation(
             "u_t + sin(x) u_x = -0.5 u", _medium, (0.3, 2.8), 1.0, {"sin(x) u_x": 1.0, "u": -0.5}, ("x",)
         ),

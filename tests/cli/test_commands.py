@@ -169,6 +169,7 @@ def test_a_run_is_named_by_its_folder_in_one_line(capsys, monkeypatch, tmp_path,
         folder=folder,
         summary=lambda: {"run": str(folder), "accuracy": 0.5, "nfe": None, "parameters": 1234},
         plot=lambda: [folder / "training.png", folder / "characteristics.png"],
+        advice="",
     )
     trained: list[Path] = []
     monkeypatch.setattr("charax.train.train", lambda config, folder, progress: trained.append(folder) or run)

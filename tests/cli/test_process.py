@@ -45,7 +45,8 @@ def flags(config: object) -> list[str]:
     names: list[str] = []
     for field in dataclasses.fields(config):  # pyright: ignore[reportArgumentType]
         value = getattr(config, field.name)
-        names += flags(value) if dataclasses.is_dataclass(value) else [f"--{field.name.replace('_', '-')}"]
+        prefix = "--no-" if value is True else "--"
+        names += flags(value) if dataclasses.is_dataclass(value) else [prefix + field.name.replace("_", "-")]
     return names
 
 

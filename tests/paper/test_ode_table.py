@@ -17,7 +17,8 @@ from charax.tasks import ClassificationConfig
 from charax.train import LoopConfig, Silent, to_json
 from charax.train._checkpoints import write_json
 
-CONFIG = ClassificationConfig(data="svhn", preset="ode", shrink=2, max_samples=10_000)
+LOOP = LoopConfig(epochs=20, batch_size=128)
+CONFIG = ClassificationConfig(data="svhn", preset="ode", shrink=2, max_samples=10_000, loop=LOOP)
 
 
 def make_record(accuracy: float, seed: int, validation: tuple[float, ...] = (0.5, 0.7)) -> Record:
@@ -36,7 +37,7 @@ def make_record(accuracy: float, seed: int, validation: tuple[float, ...] = (0.5
         {"epoch": i, "step": 70 * i, "nfe": 20.0 + i, "validation_accuracy": value}
         for i, value in enumerate(validation, start=1)
     ]
-    return Record(replace(CONFIG, loop=LoopConfig(seed=seed)), metrics, epochs)
+    return Record(replace(CONFIG, loop=replace(LOOP, seed=seed)), metrics, epochs)
 
 
 def test_a_row_averages_the_seeds_and_counts_the_steps_to_an_accuracy():
@@ -71,7 +72,7 @@ def test_a_record_stands_for_its_run_and_only_for_that(tmp_path):
     write_json(path, {"config": to_json(record.config), "metrics": record.metrics, "epochs": record.epochs})
     assert record_seeds(CONFIG, tmp_path, seeds=[0], progress=Silent()) == [record]
     with pytest.raises(ValueError, match=r"other settings: .*epochs \(20 there, 3 here\)"):
-        record_seeds(replace(CONFIG, loop=LoopConfig(epochs=3)), tmp_path, seeds=[0], progress=Silent())
+        record_seeds(replace(CONFIG, loop=replace(LOOP, epochs=3)), tmp_path, seeds=[0], progress=Silent())
 
 
 def test_figure_methods_get_more_seeds_than_the_others():

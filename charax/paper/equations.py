@@ -1,13 +1,11 @@
 """Equations from scattered samples: the structured form beside models that know no equation."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
-
-import lazy_loader
 
 from charax import plotting, train
 from charax.models import Dependence, PDEMethod
@@ -18,17 +16,11 @@ from charax.paper._report import Column, Report
 from charax.tasks import PDEConfig
 from charax.train import AbstractProgress, LoopConfig, OptimizerConfig
 
+if TYPE_CHECKING:
+    from charax.paper._closed_forms import Values
+
 Budget = Literal["smoke", "cpu"]
 Method = Literal["equation", "c-node", "node-fair", "mlp"]
-if TYPE_CHECKING:
-    import numpy as np
-    from jaxtyping import Float
-
-    Values = Float[np.ndarray, "points"]
-else:  # the command line lists experiments without NumPy
-    np = lazy_loader.load("numpy")
-    Values = Any
-
 _LATER = 1.6
 """How far beyond the data's last time the solution is asked for, relative to it."""
 
@@ -37,8 +29,6 @@ class Equation(NamedTuple):
     """An equation whose characteristics have a closed form, so that samples of its solution need no solver."""
 
     text: str
-    flow: Callable[[Values, Values], tuple[Values, Values]]
-    """From foot points and times to positions and values."""
     feet: tuple[float, float]
     end_time: float
     """The last time of the data; characteristics cross after 1.6 times that, if at all."""
@@ -47,47 +37,14 @@ class Equation(NamedTuple):
     velocity_reads: tuple[Dependence, ...] = ("u",)
 
 
-def _burgers(foot: Values, t: Values) -> tuple[Values, Values]:
-    u = 2 + np.sin(foot)
-    return foot + t * u, u
-
-
-def _traffic(foot: Values, t: Values) -> tuple[Values, Values]:
-    u = 0.2 + 0.6 * np.exp(-(foot**2) / 2)
-    return foot + t * (1 - 2 * u), u
-
-
-def _cubic(foot: Values, t: Values) -> tuple[Values, Values]:
-    u = 1 + 0.5 * np.sin(foot)
-    return foot - u**2 * np.expm1(-0.4 * t) / 0.4, u * np.exp(-0.2 * t)
-
-
-def _reaction(foot: Values, t: Values) -> tuple[Values, Values]:
-    u = 0.05 + 0.5 * np.exp(-2 * foot**2)
-    return foot + t, u / (u + (1 - u) * np.exp(-2 * t))
-
-
-def _growth(foot: Values, t: Values) -> tuple[Values, Values]:
-    u = 1 + 0.5 * np.sin(foot)
-    return foot + u * np.expm1(t), u * np.exp(t)
-
-
-def _medium(foot: Values, t: Values) -> tuple[Values, Values]:
-    return 2 * np.arctan(np.tan(foot / 2) * np.exp(t)), (1 + 0.5 * np.cos(2 * foot)) * np.exp(-0.5 * t)
-
-
 EQUATIONS: Mapping[str, Equation] = MappingProxyType(
     {
-        "burgers": Equation("u_t + u u_x = 0", _burgers, (0.0, 2 * math.pi), 0.6, {"u u_x": 1.0}),
-        "traffic": Equation("u_t + u_x - 2 u u_x = 0", _traffic, (-3.0, 3.0), 0.8, {"u_x": 1.0, "u u_x": -2.0}),
-        "cubic": Equation("u_t + u^2 u_x = -0.2 u", _cubic, (0.0, 2 * math.pi), 0.65, {"u^2 u_x": 1.0, "u": -0.2}),
-        "reaction": Equation(
-            "u_t + u_x = 2 u - 2 u^2", _reaction, (-2.0, 2.0), 1.0, {"u_x": 1.0, "u": 2.0, "u^2": -2.0}
-        ),
-        "growth": Equation("u_t + u u_x = u", _growth, (0.0, 2 * math.pi), 0.6, {"u u_x": 1.0, "u": 1.0}),
-        "medium": Equation(
-            "u_t + sin(x) u_x = -0.5 u", _medium, (0.3, 2.8), 1.0, {"sin(x) u_x": 1.0, "u": -0.5}, ("x",)
-        ),
+        "burgers": Equation("u_t + u u_x = 0", (0.0, 2 * math.pi), 0.6, {"u u_x": 1.0}),
+        "traffic": Equation("u_t + u_x - 2 u u_x = 0", (-3.0, 3.0), 0.8, {"u_x": 1.0, "u u_x": -2.0}),
+        "cubic": Equation("u_t + u^2 u_x = -0.2 u", (0.0, 2 * math.pi), 0.65, {"u^2 u_x": 1.0, "u": -0.2}),
+        "reaction": Equation("u_t + u_x = 2 u - 2 u^2", (-2.0, 2.0), 1.0, {"u_x": 1.0, "u": 2.0, "u^2": -2.0}),
+        "growth": Equation("u_t + u u_x = u", (0.0, 2 * math.pi), 0.6, {"u u_x": 1.0, "u": 1.0}),
+        "medium": Equation("u_t + sin(x) u_x = -0.5 u", (0.3, 2.8), 1.0, {"sin(x) u_x": 1.0, "u": -0.5}, ("x",)),
     }
 )
 """The six equations. The first is the set-up of the conservative flux form networks (arXiv 2411.01746), `growth` is the
@@ -180,7 +137,9 @@ class Equations(AbstractExperiment):
         )
 
 
-def sample_equation(name: str, points: int, *, seed: Sequence[int], between: tuple[float, float]) -> dict[str, Values]:
+def sample_equation(
+    name: str, points: int, *, seed: Sequence[int], between: tuple[float, float]
+) -> "dict[str, Values]":
     """Sample a solution at points (x, t) whose characteristics start at uniformly random feet.
 
     Args:
@@ -192,10 +151,14 @@ def sample_equation(name: str, points: int, *, seed: Sequence[int], between: tup
     Returns:
         The arrays x, t and u.
     """
+    import numpy as np
+
+    from charax.paper._closed_forms import FLOWS
+
     equation, random = EQUATIONS[name], np.random.default_rng(seed)
     foot = random.uniform(*equation.feet, points)
     t = equation.end_time * random.uniform(*between, points)
-    x, u = equation.flow(foot, t)
+    x, u = FLOWS[name](foot, t)
     return {"x": x, "t": t, "u": u}
 
 
@@ -228,6 +191,8 @@ def learn(
     Raises:
         ValueError: If a setting cannot be used, or the folder has a result with other settings.
     """
+    import numpy as np
+
     label = f"{problem}-{100 * noise:g}percent-{method}-seed{seed}"
     path = folder / "data" / f"{problem}-{100 * noise:g}percent-seed{seed}.npz"
     config = PDEConfig(
@@ -255,6 +220,8 @@ def learn(
 
 def _measure(run: "train.Run", problem: str, seed: int) -> dict[str, Any]:
     """Errors at 400 points inside and 400 beyond the data's times, where a characteristic is found."""
+    import numpy as np
+
     summary = run.summary()
     result = {name: summary.get(name) for name in ("parameters", "seconds", "equation", "terms", "shock_time")}
     for number, (name, between) in enumerate({"inside": (0, 1), "beyond": (1, _LATER)}.items()):
@@ -294,7 +261,7 @@ def plot_errors(rows: Sequence[Mapping[str, Any]], path: Path) -> Path:
     levels = sorted({row["noise"] for row in rows})
     problems = [name for name in EQUATIONS if any(row["problem"] == name for row in rows)]
     with plotting.save_figure(path, width=1.5 + 4.2 * len(levels), height=3.2) as figure:
-        axes = np.atleast_1d(figure.subplots(1, len(levels), sharey=True))
+        (axes,) = figure.subplots(1, len(levels), sharey=True, squeeze=False)
         for axis, level in zip(axes, levels, strict=True):
             for row in (row for row in rows if row["noise"] == level and row["error_beyond_percent"] is not None):
                 offset = 0.18 * (list(colors).index(row["method"]) - 1.5)

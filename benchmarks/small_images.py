@@ -59,7 +59,7 @@ def describe_layers(architecture: ImageArchitecture) -> dict[str, Any]:
 
 def how_to_solve(solver: Solver) -> str:
     """The peer's name of a solver."""
-    return f"euler {solver.steps}" if solver.rtol is None else str(solver.method)
+    return str(solver.method) if solver.steps is None else f"euler {solver.steps}"
 
 
 def row8(peer: Peer) -> Iterator[Row]:
@@ -68,7 +68,7 @@ def row8(peer: Peer) -> Iterator[Row]:
         side, design = SmallSide.build(case)
         assert isinstance(design.architecture, ImageArchitecture)
         solver, how = design.solver, how_to_solve(design.solver)
-        peer.prepare("image", side.arrays(), tolerance=solver.rtol or 0.0, **describe_layers(design.architecture))
+        peer.prepare("image", side.arrays(), tolerance=float(solver.rtol), **describe_layers(design.architecture))
         evaluations = eqx.filter_jit(lambda model, images, solver=solver: model(images, solver=solver)[1].stats.nfe)
         nfe = int(np.max(evaluations(side.model, side.images)))
         name = f"preset {case.preset}, {case.dataset} {case.shape[0]}x{case.shape[1]}, batch {case.batch}, {how}"

@@ -161,5 +161,7 @@ def test_density_of_a_trained_flow_integrates_to_one():
 
 
 def test_metrics_are_plain_numbers(flow):
-    for line in (flow / "metrics.jsonl").read_text().splitlines():
-        json.loads(line, parse_constant=pytest.fail)
+    lines = (flow / "metrics.jsonl").read_text().splitlines()
+    assert lines
+    for line in lines:
+        assert json.loads(line, parse_constant=pytest.fail)

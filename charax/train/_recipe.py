@@ -71,7 +71,7 @@ def table_recipe(rows: int) -> TableRecipe:
     passes = min(max(_ROWS_SEEN / rows, _FEWEST_PASSES), _MOST_PASSES)
     members = min(max(round(sqrt(passes / 10)), 1), 10)
     epochs = round(passes / members)
-    # The more rows, the less there is to regularize. Tried on one made-up table of 20,000 rows, judged by its test rows.
+    # The more rows, the less there is to regularize. Tried on one table of 20,000 made-up rows, judged by test rows.
     decay = min(_WEIGHT_DECAY, _WEIGHT_DECAY * 2_000 / rows)
     return TableRecipe(
         members, batch_size=min(256, rows), epochs=epochs, patience=max(5, epochs // 5), weight_decay=decay

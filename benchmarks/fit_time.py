@@ -62,7 +62,7 @@ def measure(case: str, rows: int) -> dict[str, Any]:
     """Accuracy and seconds of a first and of a second fit."""
     X = np.random.default_rng(0).normal(size=(rows + TEST_ROWS, FEATURES))
     y = (X[:, 0] * X[:, 1] + X[:, 2] > 0).astype(int)
-    warnings.simplefilter("ignore")  # the perceptron's, that it could go on
+    warnings.simplefilter("ignore")  # the perceptron's, that it has not converged
     found: dict[str, Any] = {"case": case, "rows": rows}
     for fit in ("first", "later"):
         estimator = CASES[case]()

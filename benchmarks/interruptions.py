@@ -22,7 +22,7 @@ from charax.train import use_compilation_cache
 
 EPOCHS = 4
 FLAGS = f"train regress --method node --width 2 --steps 1 --batch-size 128 --checkpoint-steps 1 --epochs {EPOCHS}"
-_MODULES = ("charax.cli._commands", "charax.train._run", "charax.tasks.regression._task")
+_MODULES = ("charax.cli._commands", "charax.train._training", "charax.tasks.regression._task")
 _POLL = 0.001
 _LONGEST = 120.0
 

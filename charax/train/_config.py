@@ -12,7 +12,8 @@ from charax.solve._names import Adjoint
 
 if TYPE_CHECKING:
     from charax.solve import Solver
-    from charax.train._task import AbstractTask, Batch
+    from charax.train._batches import Batch
+    from charax.train._task import AbstractTask
 
 Schedule = Literal["cosine", "paper", "warmup", "constant"]
 T = TypeVar("T")

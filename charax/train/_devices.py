@@ -5,7 +5,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Int, PyTree
 
-from charax.train._task import Batch
+from charax.train._batches import Batch
 
 
 class Devices:

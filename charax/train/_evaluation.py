@@ -7,9 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from charax.train._batches import Batch, count_samples, padded_batches
 from charax.train._devices import Devices
 from charax.train._parameters import Unflatten
-from charax.train._task import AbstractTask, Batch, count_samples, padded_batches
+from charax.train._task import AbstractTask
 
 Evaluate = Callable[[Float[Array, "parameters"], Batch], dict[str, float]]
 

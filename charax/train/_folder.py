@@ -49,7 +49,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def explain_failed_write(folder: Path) -> Iterator[None]:
-    """Say why the folder of a run could not be written to, what is kept, and how to go on.
+    """Say why the folder of a run could not be written to, what is kept, and how to resume it.
 
     Args:
         folder: The folder of the run.
@@ -121,7 +121,7 @@ def _explain(folder: Path, error: BaseException) -> str:
     if not folder.is_dir():
         return f"{folder} was removed while the run was writing to it: leave it in place"
     if codes & _FULL or any(words in texts for words in _FULL_WORDS):
-        return f"{folder} cannot be written to, the disk is full: make room"
+        return f"{folder} cannot be written to, the disk is full: free some space"
     if codes & _READ_ONLY or not os.access(folder, os.W_OK):
         return f"{folder} cannot be written to, it is read-only: make it writable"
     reason = (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, get_type_hints
 
 from charax.train._config import EPOCHS, AbstractConfig
 from charax.train._export import CONFIG, DESCRIPTION, WEIGHTS, load_config
+from charax.train._history import METRICS, find_best_epoch, is_finished, read_history
 from charax.train._json import from_json, read_json, to_json
-from charax.train._run import METRICS, find_best_epoch, is_finished, read_history
 
 
 class RunInfo(NamedTuple):

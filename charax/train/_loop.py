@@ -13,6 +13,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
+from charax.train._batches import count_samples
 from charax.train._checkpoints import Checkpoints, Position, truncate_lines
 from charax.train._config import BATCH_SIZE, EPOCHS, LEARNING_RATE, LoopConfig, OptimizerConfig, Splits
 from charax.train._devices import Devices
@@ -25,7 +26,7 @@ from charax.train._process import small_products
 from charax.train._progress import AbstractProgress, Silent
 from charax.train._step import MAX_SKIPPED_STEPS, StepMetrics, TrainState, initial_state, make_epoch, make_optimizer
 from charax.train._stopping import Diverged, Interrupted, StopRequest, listen
-from charax.train._task import AbstractTask, count_samples
+from charax.train._task import AbstractTask
 
 _STEPS_IN_FLIGHT = 2
 """Steps that are dispatched before the first of them is looked at."""

@@ -10,9 +10,10 @@ import optax
 from jax import lax
 from jaxtyping import Array, Float, Int, PyTree, UInt32
 
+from charax.train._batches import Batch
 from charax.train._config import STANDARD_OPTIMIZER, OptimizerConfig, fill
 from charax.train._parameters import Unflatten, flatten_model
-from charax.train._task import Batch, Objective
+from charax.train._task import Objective
 
 MAX_SKIPPED_STEPS = 10
 """Training has diverged when this many steps in a row were skipped."""

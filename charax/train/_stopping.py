@@ -25,7 +25,7 @@ class Diverged(RuntimeError):
 
 
 class SaveError(RuntimeError):
-    """The folder of a run could not be written to. The message says why, what is kept, and how to go on."""
+    """The folder of a run could not be written to. The message says why, what is kept, and how to resume it."""
 
 
 class StopRequest:

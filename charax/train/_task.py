@@ -1,97 +1,22 @@
 """What the training engine asks of a task."""
 
-import csv
-import dataclasses
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import equinox as eqx
-import jax
 import numpy as np
-from jaxtyping import Array, Bool, Float, Float32, Int, PRNGKeyArray, PyTree
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from charax.data import check_limit
 from charax.plotting import Section
 from charax.solve import Solver
+from charax.train._batches import Batch
 from charax.train._config import Splits
+from charax.train._predictions import GeneratedSamples, Predictions
 
 if TYPE_CHECKING:
     from charax.train._programs import Program
-
-Batch = PyTree
-"""Arrays with the samples in their first axis."""
-
-
-class Predictions(NamedTuple):
-    """Predictions for new inputs, as a table of text."""
-
-    columns: list[str]
-    """Names of the columns."""
-    rows: list[list[str]]
-    """One row per input."""
-    shown: int = 8
-    """How many of the first columns fit on a terminal."""
-    failed: int = 0
-    """Rows without an answer; their column `status` says why."""
-    inputs: int = 1
-    """How many of the first columns describe the input."""
-    meanings: tuple[str, ...] = ()
-    """What the columns are, one line for each kind of column."""
-
-    def keep(self, names: Sequence[str], cells: Sequence[Sequence[str]]) -> "Predictions":
-        """Put columns of the user before the predictions.
-
-        A column of the predictions that has the name of one of them is called `predicted NAME`.
-
-        Args:
-            names: The names of the columns.
-            cells: One row of texts per input.
-
-        Returns:
-            The table with these columns.
-
-        Raises:
-            ValueError: If there is another number of rows.
-        """
-        if len(cells) != len(self.rows):
-            raise ValueError(
-                f"columns can be kept only where every row has one prediction: there are {len(cells)} rows and "
-                f"{len(self.rows)} predictions"
-            )
-        inputs = self.columns[: self.inputs]
-        kept = [i for i, name in enumerate(names) if name not in inputs]
-        chosen = [names[i] for i in kept]
-        columns = [*inputs, *(f"predicted {name}" if name in chosen else name for name in self.columns[self.inputs :])]
-        rows = [[*(cell[i] for i in kept), *row] for cell, row in zip(cells, self.rows, strict=True)]
-        meanings = (*self.meanings, *((f"{', '.join(chosen)}: as in the inputs",) if chosen else ()))
-        return self._replace(columns=[*chosen, *columns], rows=rows, shown=self.shown + len(chosen), meanings=meanings)
-
-    def write(self, path: Path) -> None:
-        """Write a CSV file with a header. An existing file is replaced only when the new one is complete.
-
-        Args:
-            path: The file.
-        """
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(path.name + ".part")
-        with part.open("w", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(self.columns)
-            writer.writerows(self.rows)
-        part.replace(path)
-
-
-class GeneratedSamples(NamedTuple):
-    """Samples from a learned density, in the units of the data."""
-
-    values: Float32[np.ndarray, "n *shape"]
-    """The samples."""
-    max_value: float | None
-    """The value of a fully bright pixel, if they are images."""
-    classes: list[str] | None = None
-    """The class of each sample, if the density is conditional."""
 
 
 @runtime_checkable
@@ -350,120 +275,3 @@ class AbstractTask(eqx.Module):
             The sections. Settings, metrics and learning curves are in every report already.
         """
         return []
-
-
-def mark_failures(
-    table: Predictions,
-    failed: Bool[np.ndarray, "rows"],
-    *,
-    inputs: int,
-    names: Sequence[str],
-    reason: str,
-    strict: bool,
-) -> Predictions:
-    """Leave the answers of failed rows empty, and say why in a column `status`.
-
-    Args:
-        table: The answers of all rows.
-        failed: Which rows have no answer.
-        inputs: The first columns, which describe the input and are kept.
-        names: What an error calls each row.
-        reason: Why a row has no answer, and what to do.
-        strict: Raise instead.
-
-    Returns:
-        The table; without a column `status` if no row failed.
-
-    Raises:
-        RuntimeError: With `strict`, if a row failed.
-    """
-    count = int(failed.sum())
-    if not count:
-        return table
-    if strict:
-        raise RuntimeError(f"{names[int(np.argmax(failed))]}: {reason}")
-    rows = [
-        [*row[:inputs], *[""] * (len(row) - inputs), reason] if bad else [*row, "ok"]
-        for row, bad in zip(table.rows, failed, strict=True)
-    ]
-    meanings = (*table.meanings, "status: ok, or why the row has no answer")
-    return table._replace(columns=[*table.columns, "status"], rows=rows, failed=count, meanings=meanings)
-
-
-def count_samples(split: Batch) -> int:
-    """Count the samples of a split.
-
-    Args:
-        split: Arrays with the samples in their first axis.
-
-    Returns:
-        The number of samples.
-
-    Raises:
-        ValueError: If the arrays disagree, or are empty.
-    """
-    sizes = {np.shape(leaf)[0] for leaf in jax.tree.leaves(split)}
-    if len(sizes) != 1 or 0 in sizes:
-        raise ValueError(f"the arrays of a split must have the same number of samples, above 0, got {sorted(sizes)}")
-    return sizes.pop()
-
-
-def padded_batches(count: int, batch_size: int) -> Int[np.ndarray, "batches batch_size"]:
-    """Split rows into mini-batches of one size, so that one compiled shape serves all.
-
-    Args:
-        count: Number of rows.
-        batch_size: Rows per mini-batch.
-
-    Returns:
-        Row indices per mini-batch; the last one is filled up with rows from the beginning.
-    """
-    return (np.arange(-(-count // batch_size) * batch_size) % count).reshape(-1, batch_size)
-
-
-def solve_in_batches(
-    solve: Callable[[Int[np.ndarray, "batch_size"], Solver], tuple[Array, ...]],
-    count: int,
-    solver: Solver,
-    *,
-    batch_size: int = 256,
-) -> tuple[np.ndarray, ...]:
-    """Solve for every row, with one compiled shape.
-
-    One row that fails takes its whole mini-batch with it. Such a mini-batch is solved again with steps of its own for
-    every row, so that only the rows that fail have no answer.
-
-    Args:
-        solve: A function of (rows, solver) that returns one or more arrays, the first of them NaN where there is no
-            answer.
-        count: Number of rows.
-        solver: How to integrate.
-        batch_size: Maximum number of rows per solve.
-
-    Returns:
-        The arrays for all rows.
-    """
-    parts = []
-    for rows in padded_batches(count, min(batch_size, count)):
-        answer = solve(rows, solver)
-        if len(rows) > 1 and not np.isfinite(answer[0]).any():
-            answer = solve(rows, dataclasses.replace(solver, per_sample=True))
-        parts.append([np.asarray(each) for each in answer])
-    return tuple(np.concatenate(pieces)[:count] for pieces in zip(*parts, strict=True))
-
-
-def repeat_rows(count: int, at_least: int) -> np.ndarray:
-    """Repeat all rows of a small data set, so that an epoch has enough steps.
-
-    Args:
-        count: Number of rows.
-        at_least: Rows that an epoch needs.
-
-    Returns:
-        Row indices: all rows, as often as needed.
-
-    Raises:
-        ValueError: If that is more than the limit of lines.
-    """
-    check_limit("lines", at_least, "an epoch of many mini-batches", "repeats rows to")
-    return np.tile(np.arange(count), -(-at_least // count))

@@ -122,7 +122,7 @@ def test_an_output_that_is_a_file_is_named_before_the_work(experiment, capsys, t
 
     occupied = tmp_path / "file"
     occupied.write_text("not a folder")
-    for place in ("train.fit", "train._run.fit", "paper._separation_training.learn", "paper.tabular.evaluate"):
+    for place in ("train.fit", "train._training.fit", "paper._separation_training.learn", "paper.tabular.evaluate"):
         monkeypatch.setattr(f"charax.{place}", work)
     methods = ["--method", "c-node"] if experiment == "table1" else []
     assert main(["reproduce", experiment, *methods, "--output", str(occupied)]) == 2

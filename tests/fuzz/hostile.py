@@ -69,7 +69,7 @@ def npz_of_many_members(path: Path) -> None:
 
 
 def table_with_holes(path: Path) -> None:
-    """A file of 100 GB that takes no room."""
+    """A file of 100 GB that takes no space."""
     with path.open("wb") as file:
         file.write(b"a,target\n1,b\n")
         file.truncate(100 << 30)

@@ -70,7 +70,7 @@ def test_a_full_disk_keeps_the_last_checkpoint_and_says_so(
 
     monkeypatch.setattr(train, "make_progress", lambda: Disturbing(fill))
     reason = refuse(*command(folder), "--checkpoint-steps", checkpoints, status=1)
-    assert f"{folder} cannot be written to, the disk is full: make room; the run is kept up to step 10" in reason
+    assert f"{folder} cannot be written to, the disk is full: free some space; the run is kept up to step 10" in reason
     assert reason.endswith(f"charax resume {folder}")
     filler.unlink()
     resume(folder)
@@ -105,10 +105,10 @@ def test_a_read_only_place_is_named_before_anything_is_written(refuse, command, 
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (OSError(28, "No space left on device"), "the disk is full: make room"),
-        (OSError(122, "Disk quota exceeded"), "the disk is full: make room"),
+        (OSError(28, "No space left on device"), "the disk is full: free some space"),
+        (OSError(122, "Disk quota exceeded"), "the disk is full: free some space"),
         (OSError(30, "Read-only file system"), "it is read-only: make it writable"),
-        (ValueError("RESOURCE_EXHAUSTED: writing\nmore"), "the disk is full: make room"),
+        (ValueError("RESOURCE_EXHAUSTED: writing\nmore"), "the disk is full: free some space"),
         (ValueError("odd\nmore"), "(odd): remove the cause"),
     ],
 )

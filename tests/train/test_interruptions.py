@@ -17,7 +17,7 @@ from charax.cli import main
 from charax.train import LoopConfig, Silent, load_config, load_run, resume, save_config
 from charax.train._checkpoints import Checkpoints, truncate_lines, write_json
 from charax.train._evaluation import make_evaluation
-from charax.train._run import _advice
+from charax.train._history import advise
 from tests.train.line_task import LineTask
 
 TEST_POINTS = 11
@@ -103,11 +103,11 @@ def kill_between_the_description_and_the_weights(patched):
 
 
 def kill_before_the_model_is_written(patched):
-    patched.setattr("charax.train._run.save_model", kill)
+    patched.setattr("charax.train._training.save_model", kill)
 
 
 def kill_before_the_test_metrics_are_written(patched):
-    patched.setattr("charax.train._run.write_atomically", kill)
+    patched.setattr("charax.train._training.write_atomically", kill)
 
 
 @pytest.mark.parametrize(
@@ -223,6 +223,6 @@ def test_a_run_that_stopped_early_is_not_trained_longer(line_task, trained, tmp_
 def test_a_run_that_ended_while_validation_improved_says_how_to_go_on(losses, says):
     rows = [{"validation_loss": loss} for loss in losses]
     config: Any = SimpleNamespace(loop=LoopConfig(epochs=3))
-    said = _advice(Path("runs/mine"), config, rows, "loss", higher_is_better=False)
+    said = advise(Path("runs/mine"), config, rows, "loss", higher_is_better=False)
     assert bool(said) == says
-    assert not says or "in epoch 3 of 3: train longer with --epochs, or go on with: charax resume runs/mine" in said
+    assert not says or "epoch 3 of 3: train longer with --epochs, or resume this run: charax resume runs/mine" in said

@@ -37,7 +37,7 @@ def read_sample(path: Path) -> list[str]:
                 raise DataError(f"{path}, row {len(lines) + 1}: the line has more than {longest:,} characters")
             lines.append(line)
             left -= len(line)
-        # The last record of the sample may go on in the lines that follow.
+        # The last record of the sample may continue in the lines that follow.
         return lines[:-1] if len(lines) > 2 and file.read(1) else lines
 
 

@@ -22,7 +22,7 @@ def plot_moving(result: Intersecting, path: Path) -> Path:
         (f"Neural ODE, {result.node_parameters} parameters", "its trajectories cannot cross", result.node, NODE),
         (f"C-NODE, {result.c_node_parameters} parameters", "its trajectories do", result.c_node, C_NODE),
     ]
-    # Both panels have one scale, with room for both ends.
+    # Both panels have one scale, with a margin for both ends.
     values = np.concatenate([np.asarray(result.node).ravel(), np.asarray(result.c_node).ravel(), [0.0, 1.0]])
     low, high = float(values.min()) - 0.05, float(values.max()) + 0.05
     parts = [

@@ -1,0 +1,176 @@
+"""Train in a folder, and resume what was interrupted there."""
+
+import importlib.metadata
+import itertools
+import json
+import platform
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+
+from charax.train._checkpoints import truncate_lines, write_atomically
+from charax.train._config import AbstractConfig, TaskData
+from charax.train._export import CONFIG, TrainedModel, design_model, load_config, save_config, save_model
+from charax.train._folder import explain_failed_write, lock_folder, new_folder
+from charax.train._history import METRICS, is_finished, read_history
+from charax.train._json import describe_differences
+from charax.train._loop import fit
+from charax.train._progress import AbstractProgress, Silent
+from charax.train._run import Run, data_digest, load_run, load_same_data
+
+
+def train(config: AbstractConfig, folder: Path | str, *, progress: AbstractProgress | None = None) -> Run:
+    """Train in a new folder.
+
+    Args:
+        config: The config of a task.
+        folder: A folder that does not exist yet, or is empty.
+        progress: Where to report; nowhere if left out.
+
+    Returns:
+        The finished run.
+
+    Raises:
+        ValueError: If the folder is in use, or the config or the data cannot be used. Nothing is written then.
+        SaveError: If the folder cannot be written to. A run without a checkpoint is removed again.
+
+    ```python
+    import tempfile
+    from pathlib import Path
+    import charax
+    from charax.train import train
+
+    with tempfile.TemporaryDirectory() as folder:
+        config = charax.ClassificationConfig(method="node", width=4, loop=charax.LoopConfig(epochs=1))
+        run = train(config, Path(folder) / "run")
+    assert run.summary()["accuracy"] <= 1
+    ```
+    """
+    folder = Path(folder)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ValueError(f"{folder} exists and is not empty: give another name, or resume it: charax resume {folder}")
+    config = config.resolve_paths()
+    data = config.load_data()  # before anything is written: this is where bad settings and data show
+    config, notes = config.complete(data)
+    data = data._replace(notes=(*data.notes, *notes))
+    design_model(config, data.spec)
+    with new_folder(folder), lock_folder(folder):
+        if (folder / CONFIG).exists():
+            raise ValueError(f"{folder} is in use by another run that has just started: give another name")
+        with explain_failed_write(folder):
+            save_config(folder, config, data_digest=data_digest(data.splits), versions=installed_versions())
+        return _finish(folder, config, data, progress)
+
+
+def resume(folder: Path | str, *, epochs: int | None = None, progress: AbstractProgress | None = None) -> Run:
+    """Resume an interrupted run from its newest intact checkpoint. A finished run is loaded, or trained longer.
+
+    Args:
+        folder: The folder of the run.
+        epochs: A new maximum number of epochs; that of the config if left out. A schedule of the learning rate that
+            depends on the number of epochs is stretched to it.
+        progress: Where to report; nowhere if left out.
+
+    Returns:
+        The finished run.
+
+    Raises:
+        ValueError: If the folder is not a run, is in use, its data have changed since it was started, or more epochs
+            would change nothing.
+        SaveError: If the folder cannot be written to. It keeps its last checkpoint.
+    """
+    folder = Path(folder)
+    config = load_config(folder)
+    if is_finished(folder) and epochs is None:
+        return load_run(folder)
+    with lock_folder(folder):
+        if epochs is not None:
+            _check_longer(folder, config, epochs)
+            config = replace(config, loop=replace(config.loop, epochs=epochs))  # pyright: ignore[reportArgumentType]
+        data = load_same_data(folder, config)
+        design_model(config, data.spec)
+        if epochs is not None:
+            # In this order: a process that is killed in between leaves a run that can be resumed.
+            with explain_failed_write(folder):
+                truncate_lines(folder / METRICS, len(read_history(folder)) - 1)
+                save_config(folder, config, data_digest=data_digest(data.splits), versions=installed_versions())
+        return _finish(folder, config, data, progress)
+
+
+def train_or_load(config: AbstractConfig, folder: Path | str, *, progress: AbstractProgress | None = None) -> Run:
+    """Train in a folder, resume the run that is there, or load it if it is finished.
+
+    Args:
+        config: The config of a task.
+        folder: The folder of the run.
+        progress: Where to report; nowhere if left out.
+
+    Returns:
+        The finished run.
+
+    Raises:
+        ValueError: If the folder has a run with another config; the message names the settings that differ.
+    """
+    folder = Path(folder)
+    if not (folder / CONFIG).exists():
+        return train(config, folder, progress=progress)
+    stored, config = load_config(folder), config.resolve_paths()
+    differences = describe_differences(stored, config)
+    if differences:  # also if the stored values were chosen from the data
+        differences = describe_differences(stored, config.complete(config.load_data())[0])
+    if differences:
+        raise ValueError(
+            f"{folder} has a run with other settings: {', '.join(differences)}. "
+            "Give another --output, or delete that folder"
+        )
+    return resume(folder, progress=progress)
+
+
+def name_run(output: Path, label: str) -> str:
+    """Find a name that no run in a folder has yet.
+
+    Args:
+        output: The folder of the runs.
+        label: The name to start from.
+
+    Returns:
+        The label, or the label with a number.
+    """
+    names = (label if i == 1 else f"{label}-{i}" for i in itertools.count(1))
+    return next(name for name in names if not (output / name).exists())
+
+
+def installed_versions() -> dict[str, str]:
+    """The versions of what computes the numbers of a run.
+
+    Returns:
+        Versions by name.
+    """
+    found = {name: importlib.metadata.version(name) for name in ("jax", "equinox", "diffrax", "optax", "numpy")}
+    return {"python": platform.python_version(), **found, "device": jax.devices()[0].device_kind}
+
+
+def _check_longer(folder: Path, config: AbstractConfig, epochs: int) -> None:
+    if not is_finished(folder):
+        raise ValueError(f"{folder} is not finished: resume it first, without --epochs")
+    made = len(read_history(folder)) - 1
+    if epochs <= made:
+        raise ValueError(f"{folder} has {made} epochs: --epochs must be more than that, got {epochs}")
+    if made < (config.loop.epochs or made):
+        raise ValueError(
+            f"{folder} stopped after {made} epochs because validation had not improved for {config.loop.patience}, so "
+            "more epochs change nothing: train a new run with a larger --patience"
+        )
+
+
+def _finish(folder: Path, config: AbstractConfig, data: TaskData, progress: AbstractProgress | None) -> Run:
+    task = config.build_task(data.spec)
+    for note in data.notes:
+        (progress or Silent()).say(note)
+    fitted = fit(task, data.splits, config.loop, config.optimizer, folder=folder, progress=progress)
+    with explain_failed_write(folder):
+        save_model(folder, data.spec, fitted.model)
+        # The row of the test split marks the run as finished, so it is written last.
+        write_atomically(folder / METRICS, "".join(json.dumps(row) + "\n" for row in fitted.history))
+    return Run(folder, config, TrainedModel(task, fitted.model), fitted.history, data)

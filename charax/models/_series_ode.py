@@ -11,7 +11,7 @@ from charax.fields import Interpolation, ObservedPath, log_signature
 from charax.models._neural_ode import NeuralODE
 from charax.models._series_model import AbstractSeriesModel, SeriesOutput, first_values, summarize
 from charax.nn import Network
-from charax.solve import Solver
+from charax.solve import Solution, Solver
 
 DEFAULT_STEPS = 8
 """Fixed steps of a field that does not follow the observations."""
@@ -112,6 +112,30 @@ class ObservedSeriesModel(AbstractSeriesModel):
         Returns:
             The outputs.
         """
+        solution = self.solve(times, values, lengths, solver=solver)
+        return SeriesOutput.of(self.head(solution.u), solution)
+
+    def solve(
+        self,
+        times: Float[Array, "batch length"],
+        values: Float[Array, "batch length channels"],
+        lengths: Int[Array, "batch"],
+        *,
+        solver: Solver | None = None,
+        at: Float[Array, "points"] | None = None,
+    ) -> Solution:
+        """Integrate along the path, and keep the states on the way if `at` is given.
+
+        Args:
+            times: As in the call.
+            values: As in the call.
+            lengths: As in the call.
+            solver: As in the call.
+            at: Points between 0 and 1 at which the state is returned.
+
+        Returns:
+            The solution.
+        """
         solver = solver or Solver("midpoint", steps=1)
         path = self.reading(times, values, lengths, aligned=solver.steps is not None)
         if solver.steps is not None:
@@ -119,8 +143,7 @@ class ObservedSeriesModel(AbstractSeriesModel):
         start = path.start[:, : self.reading.channels(values.shape[2])]
         # The learned directions of a hybrid read a summary.
         summary = summarize(times, values, lengths) if "u" in self.ode.field.velocity.reads else None  # pyright: ignore[reportAttributeAccessIssue]
-        solution = self.ode(start, context=path.context(summary), solver=solver)
-        return SeriesOutput.of(self.head(solution.u), solution)
+        return self.ode(start, context=path.context(summary), solver=solver, at=at)
 
 
 class SummarySeriesModel(AbstractSeriesModel):
@@ -159,7 +182,37 @@ class SummarySeriesModel(AbstractSeriesModel):
         Returns:
             The outputs.
         """
-        summary = summarize(times, values, lengths) if "context" in self.ode.field.reads else None
-        solver = solver or Solver("midpoint", steps=DEFAULT_STEPS)
-        solution = self.ode(first_values(values, lengths), context=summary, solver=solver)
+        solution = self.solve(times, values, lengths, solver=solver)
         return SeriesOutput.of(self.head(solution.u), solution)
+
+    def solve(
+        self,
+        times: Float[Array, "batch length"],
+        values: Float[Array, "batch length channels"],
+        lengths: Int[Array, "batch"],
+        *,
+        solver: Solver | None = None,
+        at: Float[Array, "points"] | None = None,
+    ) -> Solution:
+        """Integrate from the first observations, and keep the states on the way if `at` is given.
+
+        Args:
+            times: As in the call.
+            values: As in the call.
+            lengths: As in the call.
+            solver: As in the call.
+            at: Points between 0 and 1 at which the state, and a learned characteristic, is returned.
+
+        Returns:
+            The solution.
+        """
+        field = self.ode.field
+        summary = summarize(times, values, lengths) if "context" in field.reads else None
+        solver = solver or Solver("midpoint", steps=DEFAULT_STEPS)
+        return self.ode(
+            first_values(values, lengths),
+            context=summary,
+            solver=solver,
+            at=at,
+            with_characteristic=at is not None and field.characteristic_dim > 0,
+        )

@@ -4,6 +4,8 @@ from ._axes import plot_equation as plot_equation
 from ._axes import plot_flow_at as plot_flow_at
 from ._axes import plot_forecast as plot_forecast
 from ._axes import plot_trajectories as plot_trajectories
+from ._confusion import confusion_figure as confusion_figure
+from ._confusion import confusion_matrix as confusion_matrix
 from ._follow import Followed as Followed
 from ._follow import follow as follow
 from ._learning_curves import plot_learning_curves as plot_learning_curves

@@ -1,19 +1,25 @@
 """The report of a classifier: confusion matrix, characteristics, trajectories."""
 
 import numpy as np
-import plotly.graph_objects as go
 from jaxtyping import Float, Int
 
 from charax.models import Classifier, ClassifierEnsemble, first_member
-from charax.plotting import Cell, Details, Section, follow, moving_curves, principal_directions
+from charax.plotting import (
+    Cell,
+    Details,
+    Section,
+    confusion_figure,
+    confusion_matrix,
+    follow,
+    moving_curves,
+    principal_directions,
+)
 from charax.tasks.classification._task import ClassificationTask
 from charax.train import Splits
 
 _PER_CLASS = 12
 _PER_CELL = 24
 _COLUMNS = 8
-_MOST_NUMBERS = 20
-"""Number of classes up to which the cells of a confusion matrix have numbers in them."""
 
 
 def report_classifier(
@@ -47,15 +53,6 @@ def report_classifier(
     return sections
 
 
-def confusion_matrix(
-    targets: Int[np.ndarray, "n"], predicted: Int[np.ndarray, "n"], classes: int
-) -> Int[np.ndarray, "classes classes"]:
-    """Count the test samples of every true class (rows) and predicted class (columns)."""
-    counts = np.zeros((classes, classes), int)
-    np.add.at(counts, (targets, predicted), 1)
-    return counts
-
-
 def _confusion_section(task: ClassificationTask, model: Classifier | ClassifierEnsemble, splits: Splits) -> Section:
     spec, test = task.spec, splits.test
     raw = spec.standardizer.inverse(test.inputs)
@@ -63,35 +60,12 @@ def _confusion_section(task: ClassificationTask, model: Classifier | ClassifierE
     answered = np.isfinite(probabilities).all(axis=1)
     targets, predicted = np.asarray(test.targets), np.where(answered, probabilities.argmax(axis=1), -1)
     counts = confusion_matrix(targets[answered], predicted[answered], len(spec.classes))
-    figure = _confusion_figure(counts, spec.classes)
+    figure = confusion_figure(counts, spec.classes)
     wrong = int((predicted != targets).sum())
     failed = "" if answered.all() else f" {int((~answered).sum())} solves failed and are not counted."
     text = f"{wrong:,} of {len(targets):,} test samples are classified wrongly.{failed}"
     details = _samples_behind(task, raw, probabilities, targets, predicted)
     return Section("Confusion matrix", text, figure, details)
-
-
-def _confusion_figure(counts: Int[np.ndarray, "classes classes"], classes: tuple[str, ...]) -> go.Figure:
-    share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    keys = [[f"{true}/{predicted}" for predicted in range(len(classes))] for true in range(len(classes))]
-    numbers = {"text": counts, "texttemplate": "%{text}"} if len(classes) <= _MOST_NUMBERS else {}
-    figure = go.Figure(
-        go.Heatmap(
-            z=100 * share,
-            x=list(classes),
-            y=list(classes),
-            customdata=keys,
-            colorscale="Blues",
-            zmin=0,
-            zmax=100,
-            colorbar={"title": {"text": "% of the true class"}},
-            hovertemplate="%{y} taken for %{x}: %{z:.1f}%<extra></extra>",
-            **numbers,
-        )
-    )
-    figure.update_xaxes(title_text="predicted class", type="category", constrain="domain")
-    figure.update_yaxes(title_text="true class", type="category", autorange="reversed", scaleanchor="x")
-    return figure
 
 
 def _samples_behind(

@@ -14,6 +14,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from charax.data import SeriesScaling, SeriesSplit, Standardizer, read_series
 from charax.models import AbstractSeriesModel, SeriesDesign
+from charax.plotting import Section
 from charax.solve import Outcome, Solver
 from charax.train import AbstractTask, Predictions, Splits, mark_failures, solve_in_batches
 
@@ -177,6 +178,11 @@ class SeriesTask(AbstractTask):
         from charax.tasks.series._plots import plot_series
 
         return [plot_series(self, model, splits.test, folder / "series.png")]
+
+    def report(self, model: eqx.Module, splits: Splits, *, data: str) -> list[Section]:
+        from charax.tasks.series._report import report_series
+
+        return report_series(self, model, splits)
 
 
 def drop_values(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from charax.tasks.classification._report import confusion_matrix
+from charax.plotting import confusion_matrix
 from charax.train import load_run
 
 

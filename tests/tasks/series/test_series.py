@@ -236,3 +236,16 @@ def test_a_bad_setting_is_a_sentence_and_leaves_nothing(table, flags, words, ref
     reason = refuse("train", "series", "--data", table, *flags.split(), "--output", tmp_path / "runs")
     assert words in reason
     assert not list(tmp_path.iterdir())
+
+
+def test_the_report_shows_series_confusions_and_trajectories(turns):
+    run = charax.load_run(turns)
+    sections = {each.title: each for each in run.trained.task.report(run.trained.model, run.splits, data="turns")}
+    assert list(sections) == ["Series", "Confusion matrix", "Trajectories u(s)"]
+    counts = np.asarray(sections["Confusion matrix"].figure.data[0].text, int)
+    assert counts.sum() == len(run.splits.test.lengths)
+    assert np.trace(counts) / counts.sum() == pytest.approx(run.summary()["accuracy"])
+    # What the model says after the last observation is what it says about the series.
+    said = [trace.y[-1] for trace in sections["Series"].figure.data if trace.legendgroup == "classes"]
+    assert said == pytest.approx(run.trained.task.outputs(run.trained.model, run.splits.test)[0], abs=1e-5)
+    assert len(sections["Series"].figure.frames) == min(12, len(run.splits.test.lengths))

@@ -115,7 +115,7 @@ def _output_traces(task: SeriesTask, model: eqx.Module, test: SeriesSplit, row: 
 
 def _confusion_section(task: SeriesTask, test: SeriesSplit, outputs: Float[np.ndarray, "n classes"]) -> Section:
     classes = task.spec.classes
-    answered = np.isfinite(outputs).all(axis=1)
+    answered = np.asarray(np.isfinite(outputs).all(axis=1))
     targets, predicted = np.asarray(test.targets)[answered], outputs[answered].argmax(axis=1)
     wrong = int((predicted != targets).sum())
     failed = "" if answered.all() else f" {int((~answered).sum())} solves failed and are not counted."

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo test check test-light test-slow test-lowest lint format bench peers docs docs-serve release-check clean
+.PHONY: help demo test check test-light test-slow test-lowest lint format bench peers docs docs-links docs-serve release-check clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -66,6 +66,9 @@ peers: .venv-peers/.installed  ## The environment of the peers, which the packag
 docs: .venv-docs/.installed  ## Build the site into docs/_build/html; its examples are executed, and warnings are errors
 	.venv-docs/bin/python -m sphinx -W --keep-going -q docs docs/_build/html
 	@echo "The site is docs/_build/html/index.html"
+
+docs-links: .venv-docs/.installed  ## Check the links of the site to other hosts; needs a network
+	.venv-docs/bin/python -m sphinx -b linkcheck -q docs docs/_build/linkcheck
 
 docs-serve: docs  ## Build the site and serve it on this machine
 	.venv-docs/bin/python -m http.server --bind 127.0.0.1 --directory docs/_build/html 8000

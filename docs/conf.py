@@ -29,10 +29,9 @@ html_show_sphinx = False
 # Mathematics is written with Unicode, as in the docstrings: nothing is fetched to show it.
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
-# GitHub draws Mermaid's diagrams; here their source is shown, which needs no program from another host.
 # Words such as "shape" in the types of attributes are words, and no links to one of the attributes of that name.
 # A page may be reached from the text of another instead of from the contents.
-suppress_warnings = ["misc.highlighting_failure", "ref.python", "toc.not_included"]
+suppress_warnings = ["ref.python", "toc.not_included"]
 
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(Path(__file__).parent / "_build" / "notebooks")

@@ -20,8 +20,9 @@ demo: $(INSTALLED)  ## Train a Neural ODE and a C-NODE of equal size on digits, 
 	$(BIN)/charax report runs/demo/classify-digits-node-seed0 runs/demo/classify-digits-c-node-seed0 --output runs/demo/report.html
 	@echo "Open runs/demo/report.html in a browser: both runs side by side, with figures that move."
 
-# Most of the time of the tests is compilation of programs that run once: not optimizing them saves two fifths of it.
-FAST := XLA_FLAGS="$(XLA_FLAGS) --xla_backend_optimization_level=0"
+# Most of the time of the tests is compilation of programs that run once: not optimizing them saves two fifths of it,
+# the older emitters of fused loops as much again.
+FAST := XLA_FLAGS="$(XLA_FLAGS) --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
 LIGHT := nn fields data cli
 
 test: $(INSTALLED)  ## The fast tests; PACKAGE=solve for those of one package

@@ -24,6 +24,7 @@ from .estimators import FlowDensity as FlowDensity
 from .estimators import FlowRegressor as FlowRegressor
 from .estimators import MatchingRegressor as MatchingRegressor
 from .estimators import SeriesClassifier as SeriesClassifier
+from .estimators import SeriesForecaster as SeriesForecaster
 from .estimators import match_pairs as match_pairs
 from .fields import AbstractField as AbstractField
 from .fields import AbstractJacobian as AbstractJacobian

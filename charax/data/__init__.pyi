@@ -9,6 +9,12 @@ from ._encoder import LeftOut as LeftOut
 from ._encoder import TableEncoder as TableEncoder
 from ._errors import DataError as DataError
 from ._errors import DataWarning as DataWarning
+from ._forecast_windows import ForecastWindowData as ForecastWindowData
+from ._forecast_windows import ForecastWindows as ForecastWindows
+from ._forecast_windows import WindowRequest as WindowRequest
+from ._forecast_windows import WindowUnits as WindowUnits
+from ._forecast_windows import load_forecast_windows as load_forecast_windows
+from ._forecast_windows import read_window_request as read_window_request
 from ._inputs import read_inputs as read_inputs
 from ._labels import TextColumns as TextColumns
 from ._labels import read_labels as read_labels
@@ -18,6 +24,7 @@ from ._limits import LIMITS as LIMITS
 from ._limits import Limit as Limit
 from ._limits import check_limit as check_limit
 from ._limits import check_regular as check_regular
+from ._names import HoldOut as HoldOut
 from ._regression import REGRESSION_DATASETS as REGRESSION_DATASETS
 from ._regression import RegressionData as RegressionData
 from ._regression import RegressionSplit as RegressionSplit
@@ -44,6 +51,7 @@ from ._standardizer import Standardizer as Standardizer
 from .files._columns import Columns as Columns
 from .files._layout import Separator as Separator
 from .sources._catalogue import DATASETS as DATASETS
+from .sources._dynamics import DYNAMICS as DYNAMICS
 from .sources._fetching import fetch as fetch
 from .sources._paper_series import PAPER_SERIES as PAPER_SERIES
 from .sources._paper_series import sample_paper_series as sample_paper_series

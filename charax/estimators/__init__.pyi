@@ -6,3 +6,4 @@ from ._pairs import MatchingRegressor as MatchingRegressor
 from ._pairs import match_pairs as match_pairs
 from ._regressor import CNODERegressor as CNODERegressor
 from ._series_classifier import SeriesClassifier as SeriesClassifier
+from ._series_forecaster import SeriesForecaster as SeriesForecaster

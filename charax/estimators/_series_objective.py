@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from charax.estimators._objectives import AbstractObjective
 from charax.estimators._rows import Batch
 from charax.estimators._series_rows import unpack
-from charax.models import AbstractSeriesModel, SeriesDesign
+from charax.models import AbstractSeriesModel, SeriesDesign, drop_values
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,8 @@ class SeriesObjective(AbstractObjective):
     ) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
         """The weighted mean loss of series with dropped observations."""
         if self.drop_augmentation:
-            fraction_key, value_key = jax.random.split(key)
             times, values, _ = unpack(batch.inputs, self.channels)
-            largest = self.drop_augmentation * jax.random.uniform(fraction_key, (len(values), 1, 1))
-            values = jnp.where(jax.random.uniform(value_key, values.shape) < largest, jnp.nan, values)
+            values = drop_values(values, self.drop_augmentation, key)
             packed = [times, values.reshape(len(values), -1), batch.inputs[:, -1:]]
             batch = batch._replace(inputs=jnp.concatenate(packed, axis=1))
         return super().loss(model, batch, key)

@@ -13,6 +13,7 @@ from ._jacobian._registry import build_jacobian as build_jacobian
 from ._jacobian._separate import SeparateJacobian as SeparateJacobian
 from ._names import Interpolation as Interpolation
 from ._names import JacobianForm as JacobianForm
+from ._observed_average import AccumulatingJacobian as AccumulatingJacobian
 from ._observed_brackets import LieBracketJacobian as LieBracketJacobian
 from ._observed_path import ObservedPath as ObservedPath
 from ._observed_velocity import JoinedVelocity as JoinedVelocity

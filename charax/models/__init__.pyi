@@ -26,6 +26,7 @@ from ._names import Method as Method
 from ._names import PDEMethod as PDEMethod
 from ._names import Preset as Preset
 from ._names import SeriesMethod as SeriesMethod
+from ._names import SeriesReadout as SeriesReadout
 from ._network_regressor import NetworkRegressor as NetworkRegressor
 from ._neural_ode import NeuralODE as NeuralODE
 from ._paper_models import PAPER_DATASETS as PAPER_DATASETS
@@ -49,6 +50,7 @@ from ._series_design import SeriesDesign as SeriesDesign
 from ._series_gru import GRUSeriesModel as GRUSeriesModel
 from ._series_model import AbstractSeriesModel as AbstractSeriesModel
 from ._series_model import SeriesOutput as SeriesOutput
+from ._series_model import drop_values as drop_values
 from ._series_ode import ObservedSeriesModel as ObservedSeriesModel
 from ._series_ode import PathReading as PathReading
 from ._series_ode import SummarySeriesModel as SummarySeriesModel
@@ -56,6 +58,10 @@ from ._terms import default_terms as default_terms
 from ._terms import parse_term as parse_term
 from ._time_regressor import TimeRegressor as TimeRegressor
 from ._vector_architecture import VectorArchitecture as VectorArchitecture
+from ._window_forecaster import WindowDesign as WindowDesign
+from ._window_forecaster import WindowForecast as WindowForecast
+from ._window_forecaster import WindowForecaster as WindowForecaster
+from ._window_forecaster import forecast_losses as forecast_losses
 from .flows import PAPER_FLOW_SOLVER as PAPER_FLOW_SOLVER
 from .flows import PAPER_FLOWS as PAPER_FLOWS
 from .flows import AbstractFlow as AbstractFlow

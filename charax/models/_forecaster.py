@@ -100,11 +100,21 @@ class ForecasterDesign:
             The forecaster.
         """
         timed = self.method == "node"  # a field that does not read the time extrapolates better
-        field = Timed(self._field(scaling.values + self.augment_dim, scaling.dim + timed, key), shows_time=timed)
+        field = Timed(self.field(scaling.values + self.augment_dim, scaling.dim + timed, key), shows_time=timed)
         noise = jnp.full(scaling.values, -1.0)
         return Forecaster(field, noise, self.augment_dim, None if timed else self.damping, scaling)
 
-    def _field(self, state: int, context: int, key: PRNGKeyArray) -> AbstractField:
+    def field(self, state: int, context: int, key: PRNGKeyArray) -> AbstractField:
+        """Build the field.
+
+        Args:
+            state: The size of the state.
+            context: The number of columns of the context.
+            key: Random key of the initial weights.
+
+        Returns:
+            The field.
+        """
         velocity_key, body_key, last_key = jax.random.split(key, 3)
         reads, inputs = ("u", "context"), state + context
         if self.method != "c-node":

@@ -23,6 +23,8 @@ ForecastMethod = Literal["c-node", "node", "node-fair"]
 """The fields of a forecaster; `node` is the paper's baseline, which reads the time."""
 SeriesMethod = Literal["cde", "hybrid", "c-node", "node", "gru"]
 """The models of whole series, as in `SeriesDesign`."""
+SeriesReadout = Literal["last", "mean"]
+"""What the outputs of a model of whole series are made from."""
 PDEMethod = Literal["c-node", "node", "node-fair", "equation", "mlp"]
 """The regressors of solutions of PDEs, as in `build_regressor`."""
 Preset = Literal["small", "cpu", "paper", "dense", "ode"]

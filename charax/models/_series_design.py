@@ -9,6 +9,8 @@ from jaxtyping import PRNGKeyArray
 
 from charax.fields import (
     AbstractField,
+    AbstractJacobian,
+    AccumulatingJacobian,
     CharacteristicField,
     Interpolation,
     JoinedVelocity,
@@ -19,7 +21,7 @@ from charax.fields import (
     PlainField,
 )
 from charax.models._lift import InputLayer
-from charax.models._names import SeriesMethod
+from charax.models._names import SeriesMethod, SeriesReadout
 from charax.models._neural_ode import NeuralODE
 from charax.models._series_gru import GRUSeriesModel
 from charax.models._series_model import AbstractSeriesModel, summary_size
@@ -61,6 +63,11 @@ class SeriesDesign:
     """The number of windows of the log-ODE method, for "cde" and "hybrid"; None for the path itself."""
     depth: Literal[1, 2] = 2
     """The depth of the log-ODE method."""
+    reads_path: bool = False
+    """Whether the Jacobian of "cde" and "hybrid" reads the observed values too, and not only the state."""
+    readout: SeriesReadout = "last"
+    """"last": the outputs are made from the last state. "mean": from its mean over time too; for "cde", "hybrid" and
+    "gru"."""
 
     def build(self, channels: int, outputs: int, *, key: PRNGKeyArray) -> AbstractSeriesModel:
         """Build a model.
@@ -74,9 +81,10 @@ class SeriesDesign:
             The model.
         """
         if self.method == "gru":
-            return GRUSeriesModel(channels, outputs, hidden=self.width, key=key)
+            return GRUSeriesModel(channels, outputs, hidden=self.width, readout=self.readout, key=key)
         lift_key, field_key, head_key = jax.random.split(key, 3)
-        head = Linear(self.state_dim, outputs, key=head_key)
+        averages = self.readout == "mean" and self.method in ("cde", "hybrid")
+        head = Linear((1 + averages) * self.state_dim, outputs, key=head_key)
         lift = lambda inputs: InputLayer(Linear(inputs, self.state_dim, key=lift_key))
         if self.method in ("c-node", "node"):
             field = self._unobserved_field(summary_size(channels), field_key)
@@ -84,7 +92,7 @@ class SeriesDesign:
         reading = PathReading(self.interpolation, self.count_scale, self.windows, self.depth)
         k = reading.channels(channels)
         field = self._observed_field(k, summary_size(channels), field_key)
-        return ObservedSeriesModel(NeuralODE(field, lift(k)), head, reading)
+        return ObservedSeriesModel(NeuralODE(field, lift(k)), head, reading, averages)
 
     def count(self, channels: int, outputs: int) -> int:
         """Count the parameters without allocating them.
@@ -101,10 +109,12 @@ class SeriesDesign:
     def _observed_field(self, k: int, summary: int, key: PRNGKeyArray) -> AbstractField:
         velocity_key, jacobian_key = jax.random.split(key)
         learned = self.characteristic_dim if self.method == "hybrid" else 0
-        jacobian = self._jacobian(k + learned, jacobian_key)
+        jacobian = self._jacobian(k + learned, jacobian_key, reads_x=self.reads_path)
         areas = 0
         if self.windows is not None and self.depth == 2:
             areas, jacobian = k * (k - 1) // 2, LieBracketJacobian(jacobian, observed=k)
+        if self.readout == "mean":
+            jacobian = AccumulatingJacobian(jacobian)
         if not learned:
             return CharacteristicField(ObservedVelocity(k + areas), jacobian)
         network = mlp([self.state_dim + summary, self.width, learned], key=velocity_key)
@@ -122,7 +132,9 @@ class SeriesDesign:
         network = mlp([self.state_dim + summary, self.width, k], key=velocity_key)
         return CharacteristicField(NetworkVelocity(network, k, reads=("u", "context")), self._jacobian(k, jacobian_key))
 
-    def _jacobian(self, k: int, key: PRNGKeyArray) -> JointJacobian:
+    def _jacobian(self, k: int, key: PRNGKeyArray, *, reads_x: bool = False) -> AbstractJacobian:
         body_key, last_key = jax.random.split(key)
-        body = mlp([self.state_dim, self.width, self.width], final="tanh", key=body_key)
-        return JointJacobian(body, hidden=self.width, channels=self.state_dim, characteristic_dim=k, key=last_key)
+        body = mlp([self.state_dim + k * reads_x, self.width, self.width], final="tanh", key=body_key)
+        return JointJacobian(
+            body, hidden=self.width, channels=self.state_dim, characteristic_dim=k, reads_x=reads_x, key=last_key
+        )

@@ -1,11 +1,13 @@
 """A gated recurrent network that sees the gaps between observations: the baseline that is no ODE."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from charax.fields._observed_interpolation import fill_forward
+from charax.models._names import SeriesReadout
 from charax.models._series_model import SUCCESS, AbstractSeriesModel, SeriesOutput, observed_mask
 from charax.nn import Linear
 from charax.solve import Solver
@@ -29,26 +31,29 @@ class GRUSeriesModel(AbstractSeriesModel):
     recurrent: Linear
     """From the state to the three gates."""
     head: Linear
-    """From the last state to the outputs."""
+    """From the last state, and perhaps the mean of all, to the outputs."""
+    readout: SeriesReadout = eqx.field(static=True)
 
-    def __init__(self, channels: int, outputs: int, *, hidden: int, key: PRNGKeyArray):
+    def __init__(self, channels: int, outputs: int, *, hidden: int, readout: SeriesReadout = "last", key: PRNGKeyArray):
         """Initialize the weights.
 
         Args:
             channels: The number of observed channels.
             outputs: The number of outputs.
             hidden: The size of the state.
+            readout: "last": the outputs are made from the last state. "mean": from the mean of all of them too.
             key: Random key of the initial weights.
         """
         input_key, recurrent_key, head_key = jax.random.split(key, 3)
         self.inputs = Linear(2 * channels + 1, 3 * hidden, key=input_key)
         self.recurrent = Linear(hidden, 3 * hidden, key=recurrent_key)
-        self.head = Linear(hidden, outputs, key=head_key)
+        self.head = Linear(hidden * (2 if readout == "mean" else 1), outputs, key=head_key)
+        self.readout = readout
 
     @property
     def hidden(self) -> int:
         """The size of the state."""
-        return self.head.weight.shape[0]
+        return self.recurrent.weight.shape[0]
 
     def __call__(
         self,
@@ -77,13 +82,16 @@ class GRUSeriesModel(AbstractSeriesModel):
         used = (jnp.arange(values.shape[1]) < lengths[:, None]).T[:, :, None]
         state = jnp.zeros((values.shape[0], self.hidden), values.dtype)
 
-        def step(state: Array, row: tuple[Array, Array]) -> tuple[Array, None]:
-            gate, is_used = row
+        def step(carry: tuple[Array, Array], row: tuple[Array, Array]) -> tuple[tuple[Array, Array], None]:
+            (state, total), (gate, is_used) = carry, row
             update, reset, candidate = jnp.split(gate, 3, axis=1)
             update_h, reset_h, candidate_h = jnp.split(self.recurrent(state), 3, axis=1)
             keep = jax.nn.sigmoid(update + update_h)
             new = jnp.tanh(candidate + jax.nn.sigmoid(reset + reset_h) * candidate_h)
-            return jnp.where(is_used, keep * state + (1 - keep) * new, state), None
+            state = jnp.where(is_used, keep * state + (1 - keep) * new, state)
+            return (state, total + jnp.where(is_used, state, 0)), None
 
-        state, _ = lax.scan(step, state, (gates, used))
+        (state, total), _ = lax.scan(step, (state, state), (gates, used))
+        if self.readout == "mean":
+            state = jnp.concatenate([state, total / lengths[:, None]], axis=1)
         return SeriesOutput(self.head(state), jnp.asarray(values.shape[1]), jnp.asarray(SUCCESS))

@@ -3,8 +3,9 @@
 from abc import abstractmethod
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from charax.solve import Outcome, Solution, Solver
 
@@ -116,6 +117,15 @@ def first_values(
     """The values of the first row, 0 where one is missing, and which of them were observed."""
     observed = observed_mask(values, lengths)[:, 0]
     return jnp.concatenate([jnp.where(observed, values[:, 0], 0), observed.astype(values.dtype)], axis=1)
+
+
+def drop_values(
+    values: Float[Array, "batch length channels"], largest: float, key: PRNGKeyArray
+) -> Float[Array, "batch length channels"]:
+    """Remove a fraction of the values of each series that is uniform between 0 and `largest`."""
+    fraction_key, value_key = jax.random.split(key)
+    fraction = largest * jax.random.uniform(fraction_key, (values.shape[0], 1, 1))
+    return jnp.where(jax.random.uniform(value_key, values.shape) < fraction, jnp.nan, values)
 
 
 SUCCESS = int(Outcome.SUCCESS)

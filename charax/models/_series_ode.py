@@ -91,6 +91,8 @@ class ObservedSeriesModel(AbstractSeriesModel):
     """Maps the final state to the outputs."""
     reading: PathReading
     """How observations become a path."""
+    averages: bool = eqx.field(static=True, default=False)
+    """Whether the field accumulates the state over time, and the head reads its mean next to the last one."""
 
     def __call__(
         self,
@@ -113,7 +115,13 @@ class ObservedSeriesModel(AbstractSeriesModel):
             The outputs.
         """
         solution = self.solve(times, values, lengths, solver=solver)
-        return SeriesOutput.of(self.head(solution.u), solution)
+        u = solution.u
+        if self.averages:
+            u, total = jnp.split(u, 2, axis=1)
+            duration = jnp.take_along_axis(times, lengths[:, None] - 1, axis=1) - times[:, :1]
+            # The mean of a state that never moved is the state.
+            u = jnp.concatenate([u, jnp.where(duration > 0, total / jnp.where(duration > 0, duration, 1), u)], axis=1)
+        return SeriesOutput.of(self.head(u), solution)
 
     def solve(
         self,
@@ -143,7 +151,18 @@ class ObservedSeriesModel(AbstractSeriesModel):
         start = path.start[:, : self.reading.channels(values.shape[2])]
         # The learned directions of a hybrid read a summary.
         summary = summarize(times, values, lengths) if "u" in self.ode.field.velocity.reads else None  # pyright: ignore[reportAttributeAccessIssue]
-        return self.ode(start, context=path.context(summary), solver=solver, at=at)
+        field, state = self.ode.field, self.ode.lift(start)
+        if self.averages:
+            state = jnp.concatenate([state, jnp.zeros_like(state)], axis=1)
+        x0 = None
+        if "x" in field.reads:
+            # Learned directions, and areas, start at 0.
+            x0 = jnp.pad(start, ((0, 0), (0, field.characteristic_dim - start.shape[1])))
+        solution = solver.solve(field, state, context=path.context(summary), x0=x0, at=at)
+        if solution.trajectory is None or not self.averages:
+            return solution
+        own = solution.trajectory[..., : state.shape[1] // 2]
+        return eqx.tree_at(lambda it: it.trajectory, solution, own)
 
 
 class SummarySeriesModel(AbstractSeriesModel):

@@ -29,6 +29,7 @@ from ._history import is_finished as is_finished
 from ._inference import evaluate as evaluate
 from ._inference import predict as predict
 from ._inference import sample as sample
+from ._intervals import conformal_quantile as conformal_quantile
 from ._intervals import proportion_interval as proportion_interval
 from ._intervals import rmse_interval as rmse_interval
 from ._json import from_json as from_json

@@ -257,9 +257,8 @@ class AbstractConfig(ABC):
         """A short name for a run with this config."""
         return f"{self.name}-{Path(self.data).stem}-{self.method}"
 
-    @staticmethod
     @abstractmethod
-    def task_type() -> type["AbstractTask"]:
+    def task_type(self) -> type["AbstractTask"]:
         """The class of the task.
 
         Returns:

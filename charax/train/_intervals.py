@@ -1,10 +1,11 @@
-"""95% confidence intervals of metrics over a finite number of samples."""
+"""95% confidence intervals of metrics over a finite number of samples, and quantiles that calibrate predictions."""
 
 import math
 from collections.abc import Sequence
 from statistics import NormalDist
 
 import numpy as np
+from jaxtyping import Float
 
 _Z = NormalDist().inv_cdf(0.975)
 
@@ -55,3 +56,30 @@ def rmse_interval(squared_errors: Sequence[float] | np.ndarray) -> tuple[float, 
         return None
     mean, half = values.mean(), _Z * values.std(ddof=1) / math.sqrt(len(values))
     return math.sqrt(max(mean - half, 0.0)), math.sqrt(mean + half)
+
+
+def conformal_quantile(scores: Float[np.ndarray, "*_"], level: float) -> float:
+    """Compute the quantile of scores that a new score lies below with at least the given probability.
+
+    This holds if the new score and the given ones can be exchanged, and there are at least level / (1 − level) of them.
+
+    Args:
+        scores: Scores of samples that a model was not trained on, such as |error| / (standard deviation). Those that
+            are not finite are left out.
+        level: The probability.
+
+    Returns:
+        The quantile, above 0; that of the normal distribution if there are no scores.
+
+    ```python
+    import numpy as np
+    from charax.train import conformal_quantile
+
+    assert conformal_quantile(np.arange(1.0, 100.0), 0.95) == 95.0
+    ```
+    """
+    known = np.sort(scores[np.isfinite(scores)])
+    if not len(known):
+        return NormalDist().inv_cdf(0.5 + level / 2)
+    rank = min(math.ceil((len(known) + 1) * level), len(known))
+    return max(float(known[rank - 1]), 1e-6)

@@ -78,8 +78,7 @@ class ClassificationConfig(AbstractConfig):
         check_range(self, least={"size": 1, "shrink": 1, "max_samples": 10, "members": 1})
         check_sizes(self, width="width", augment_dim="width", characteristic_dim="k")
 
-    @staticmethod
-    def task_type() -> type["ClassificationTask"]:
+    def task_type(self) -> type["ClassificationTask"]:
         return classification.ClassificationTask
 
     def load_data(self) -> TaskData:

@@ -162,8 +162,7 @@ class DensityConfig(AbstractConfig):
     def _has_flips(self) -> bool:
         return self.data in data.DATASETS and data.DATASETS[self.data].augmentation == "flip-crop"
 
-    @staticmethod
-    def task_type() -> type["DensityTask"]:
+    def task_type(self) -> type["DensityTask"]:
         return density.DensityTask
 
     def load_data(self) -> TaskData:

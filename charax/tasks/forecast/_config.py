@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from charax import data, models, solve, train
+from charax.data import HoldOut
 from charax.models import ForecastMethod
 from charax.tasks import forecast
 from charax.train import (
@@ -20,7 +21,10 @@ from charax.train import (
 )
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from charax.tasks.forecast._task import ForecastSpec, ForecastTask
+    from charax.tasks.forecast._window_task import WindowForecastTask, WindowSpec
 
 _STEPS_PER_EPOCH = 50
 """Data are few, and every epoch ends with an evaluation and a checkpoint, so that an epoch repeats them."""
@@ -40,13 +44,28 @@ class ForecastConfig(AbstractConfig):
     name: ClassVar[str] = "forecast"
 
     data: str = "paper"
-    """The paper's series (paper), or the path of an .npz, .csv or .parquet with a series, a time and value columns."""
+    """The paper's series (paper), simulated ones (pendulum, lotka-volterra; with --history), or the path of an .npz,
+    .csv or .parquet with a series, a time and value columns."""
     series: str = "series"
     """Column that names the series."""
     time: str = "time"
     """Column of times, which increase within each series and need not be regular."""
     context: tuple[str, ...] = ()
-    """Columns that are known from the start of a series; all others are values to forecast."""
+    """Columns that are known from the start of a series, and with --history at all times, also in the future; all
+    others are values to forecast."""
+    history: int | None = None
+    """Infer the state from up to this many past observations, some of which may be missing, instead of starting at the
+    first value of a series."""
+    horizon: int = 10
+    """With --history: learn to forecast this many observations."""
+    hold_out: HoldOut = "times"
+    """With --history: test on the last times of every series, or on whole series."""
+    latent: bool = False
+    """With --history: infer a distribution of the state, as in latent ODEs."""
+    state_dim: int = 16
+    """With --history: size of the inferred state."""
+    drop_augmentation: float = 0.2
+    """With --history: in every mini-batch remove up to this fraction of the past values of each window, at random."""
     method: ForecastMethod = "c-node"
     """c-node. node: the paper's baseline, which reads the time. node-fair: a Neural ODE that does not."""
     width: int = 64
@@ -54,7 +73,7 @@ class ForecastConfig(AbstractConfig):
     characteristic_dim: int = 8
     """Dimension k of the characteristic."""
     augment_dim: int = 2
-    """Zeros that are appended to the state, so that it can oscillate."""
+    """Without --history: zeros that are appended to the state, so that it can oscillate."""
     damping: float | None = None
     """Let trends level off: extrapolate by at most this many times the time span of the data."""
     points: int = 200
@@ -69,15 +88,22 @@ class ForecastConfig(AbstractConfig):
     """How long to train."""
 
     def __post_init__(self):
-        check_range(self, least={"width": 1, "characteristic_dim": 1, "augment_dim": 0, "points": 10})
+        least = {"width": 1, "characteristic_dim": 1, "augment_dim": 0, "points": 10}
+        check_range(self, least={**least, "history": 1, "horizon": 1, "state_dim": 1, "drop_augmentation": 0})
+        if self.drop_augmentation >= 1:
+            raise ValueError("drop_augmentation must be below 1: something must be left")
         check_sizes(self, width="width", augment_dim="width", characteristic_dim="k", points="lines")
+        check_sizes(self, state_dim="width", history="steps", horizon="steps")
         check_positive(self, "damping")
 
-    @staticmethod
-    def task_type() -> type["ForecastTask"]:
-        return forecast.ForecastTask
+    def task_type(self) -> type["ForecastTask"] | type["WindowForecastTask"]:
+        return forecast.ForecastTask if self.history is None else forecast.WindowForecastTask
 
     def load_data(self) -> TaskData:
+        if self.history is not None:
+            return self._load_windows(self.history)
+        if self.data in data.DYNAMICS:
+            raise ValueError(f"{self.data} is observed with noise, also at its start: add --history 10")
         loaded = data.load_series(
             self.data,
             series=self.series,
@@ -86,18 +112,53 @@ class ForecastConfig(AbstractConfig):
             seed=self.loop.seed,
             points=self.points,
         )
-        count = len(loaded.train.t)
-        rows = train.repeat_rows(count, _STEPS_PER_EPOCH * min(self.loop.batch_size or train.BATCH_SIZE, count))
         spec = forecast.ForecastSpec.from_data(loaded)
-        return TaskData(Splits(loaded.train.take(rows), loaded.validation, loaded.test), spec)
+        train_rows = loaded.train.take(self._rows(len(loaded.train.t)))
+        return TaskData(Splits(train_rows, loaded.validation, loaded.test), spec)
 
-    def build_task(self, spec: "ForecastSpec") -> "ForecastTask":
+    def _load_windows(self, history: int) -> TaskData:
+        if self.data == data.PAPER_SERIES:
+            raise ValueError(
+                "the observations of the paper's series do not depend on earlier ones: leave out --history"
+            )
+        loaded = data.load_forecast_windows(
+            self.data,
+            series=self.series,
+            time=self.time,
+            context=self.context,
+            history=history,
+            horizon=self.horizon,
+            hold_out=self.hold_out,
+            seed=self.loop.seed,
+        )
+        train_rows = loaded.train.take(self._rows(len(loaded.train.times)))
+        return TaskData(Splits(train_rows, loaded.validation, loaded.test), forecast.WindowSpec(loaded.units))
+
+    def _rows(self, count: int) -> "np.ndarray":
+        return train.repeat_rows(count, _STEPS_PER_EPOCH * min(self.loop.batch_size or train.BATCH_SIZE, count))
+
+    def build_task(self, spec: "ForecastSpec | WindowSpec") -> "ForecastTask | WindowForecastTask":
+        if isinstance(spec, forecast.WindowSpec):
+            return forecast.WindowForecastTask(
+                design=models.WindowDesign(
+                    self.method,
+                    self.width,
+                    self.state_dim,
+                    self.characteristic_dim,
+                    self.damping,
+                    self.latent,
+                    count_scale=float(f"{1 / spec.units.history:.0e}"),
+                ),
+                solver=self.solver.build(solve.Solver("midpoint", steps=2)),
+                spec=spec,
+                drop_augmentation=self.drop_augmentation,
+            )
         design = models.ForecasterDesign(
             self.method, self.width, self.characteristic_dim, self.augment_dim, self.damping
         )
         # More accurate than what is known of noisy series.
         solver = self.solver.build(solve.Solver("midpoint", steps=16))
-        return self.task_type()(design=design, solver=solver, spec=spec)
+        return forecast.ForecastTask(design=design, solver=solver, spec=spec)
 
     def resolve_paths(self) -> Self:
-        return replace(self, data=absolute_path(self.data, (data.PAPER_SERIES,)))
+        return replace(self, data=absolute_path(self.data, (data.PAPER_SERIES, *data.DYNAMICS)))

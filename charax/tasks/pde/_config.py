@@ -76,8 +76,7 @@ class PDEConfig(AbstractConfig):
         check_range(self, least={"width": 1, "points": 10, "noise": 0})
         check_sizes(self, width="width", points="lines")
 
-    @staticmethod
-    def task_type() -> type["PDETask"]:
+    def task_type(self) -> type["PDETask"]:
         return pde.PDETask
 
     def load_data(self) -> TaskData:

@@ -67,8 +67,7 @@ class RegressionConfig(AbstractConfig):
         check_range(self, least={"members": 1, "width": 1, "augment_dim": 1, "characteristic_dim": 1})
         check_sizes(self, width="width", augment_dim="width", characteristic_dim="k")
 
-    @staticmethod
-    def task_type() -> type["RegressionTask"]:
+    def task_type(self) -> type["RegressionTask"]:
         return regression.RegressionTask
 
     def load_data(self) -> TaskData:

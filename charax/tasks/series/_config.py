@@ -107,8 +107,7 @@ class SeriesConfig(AbstractConfig):
         if self.dropped_percent >= 100 or self.drop_augmentation >= 1:
             raise ValueError("dropped_percent must be below 100 and drop_augmentation below 1: something must be left")
 
-    @staticmethod
-    def task_type() -> type["SeriesTask"]:
+    def task_type(self) -> type["SeriesTask"]:
         return series.SeriesTask
 
     def load_data(self) -> TaskData:

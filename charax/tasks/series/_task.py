@@ -13,7 +13,7 @@ import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from charax.data import SeriesScaling, SeriesSplit, Standardizer, read_series
-from charax.models import AbstractSeriesModel, SeriesDesign
+from charax.models import AbstractSeriesModel, SeriesDesign, drop_values
 from charax.plotting import Section
 from charax.solve import Outcome, Solver
 from charax.train import AbstractTask, Predictions, Splits, mark_failures, solve_in_batches
@@ -183,15 +183,6 @@ class SeriesTask(AbstractTask):
         from charax.tasks.series._report import report_series
 
         return report_series(self, model, splits)
-
-
-def drop_values(
-    values: Float[Array, "batch length channels"], largest: float, key: PRNGKeyArray
-) -> Float[Array, "batch length channels"]:
-    """Remove a fraction of the values of each series that is uniform between 0 and `largest`."""
-    fraction_key, value_key = jax.random.split(key)
-    fraction = largest * jax.random.uniform(fraction_key, (values.shape[0], 1, 1))
-    return jnp.where(jax.random.uniform(value_key, values.shape) < fraction, jnp.nan, values)
 
 
 @eqx.filter_jit

@@ -105,6 +105,7 @@ def cases(series, tmp_path_factory) -> dict[str, Case]:
     (folder / "roles.csv").write_text("\n".join(["series,group,time,clock,u", *rows]))
     base = ForecastConfig(data=str(series), width=4, loop=LoopConfig(epochs=2, batch_size=16))
     roles, paper = replace(base, data=str(folder / "roles.csv")), replace(base, data="paper", points=20)
+    windows = replace(base, history=3, horizon=3)
     return {
         **shared_cases(base),
         "loop.seed": shared_cases(paper)["loop.seed"],  # a file is split by time
@@ -118,6 +119,12 @@ def cases(series, tmp_path_factory) -> dict[str, Case]:
         "augment_dim": Case(base, {"augment_dim": 1}, "model"),
         "damping": Case(base, {"damping": 1.0}, "task"),
         "points": Case(paper, {"points": 30}, "data"),
+        "history": Case(base, {"history": 4}, "data"),
+        "horizon": Case(windows, {"horizon": 2}, "data"),
+        "hold_out": Case(replace(windows, data="pendulum"), {"hold_out": "series"}, "data"),
+        "latent": Case(windows, {"latent": True}, "model"),
+        "state_dim": Case(windows, {"state_dim": 5}, "model"),
+        "drop_augmentation": Case(windows, {"drop_augmentation": 0.5}, "task"),
     }
 
 

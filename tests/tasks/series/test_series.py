@@ -12,9 +12,9 @@ import pytest
 
 import charax
 from charax.cli import main
+from charax.models import drop_values
 from charax.solve import Solver
 from charax.tasks.series import SeriesConfig, SeriesSpec, SeriesTask
-from charax.tasks.series._task import drop_values
 from charax.train import LoopConfig, OptimizerConfig, SolverConfig, from_json, to_json, train
 from tests.tasks.fields import Case, changed_parts, fields_of, shared_cases
 

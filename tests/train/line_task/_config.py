@@ -45,8 +45,7 @@ class LineConfig(AbstractConfig):
     def __post_init__(self):
         check_range(self, least={"points": 2})
 
-    @staticmethod
-    def task_type() -> type[LineTask]:
+    def task_type(self) -> type[LineTask]:
         return LineTask
 
     def load_data(self) -> TaskData:

@@ -1,0 +1,385 @@
+"""Windows of series: past observations, from which the state is inferred, and the observations that follow."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float32, Float64, Int, Int32
+
+from charax.data._errors import DataError
+from charax.data._limits import check_limit
+from charax.data._names import HoldOut
+from charax.data._standardizer import Standardizer
+from charax.data.files._dispatch import find_path, read_raw_series
+from charax.data.files._series import RawSeries, SeriesRequest
+from charax.data.sources._dynamics import DYNAMICS, sample_dynamics
+
+_MIN_ROWS = 4
+_MIN_SERIES = 3
+
+
+class ForecastWindows(NamedTuple):
+    """Past observations and the ones that follow, in scaled units.
+
+    ```python
+    from charax.data import load_forecast_windows
+
+    windows = load_forecast_windows("pendulum", history=5, horizon=3).train
+    assert windows.past_values.shape[1:] == (5, 2) and windows.values.shape[1:] == (3, 2)
+    ```
+    """
+
+    past_times: Float32[np.ndarray, "n history"]
+    """The time since the first observation of the window; behind the end it increases further."""
+    past_values: Float32[np.ndarray, "n history channels"]
+    """The values and the known columns; NaN where one is missing, and behind the end."""
+    past_lengths: Int32[np.ndarray, "n"]
+    """The number of past observations."""
+    times: Float32[np.ndarray, "n horizon"]
+    """The time since the last past observation; the last one is repeated."""
+    known: Float32[np.ndarray, "n horizon known"]
+    """The known columns at these times."""
+    values: Float32[np.ndarray, "n horizon values"]
+    """The values at these times; NaN where one is missing, and behind the end."""
+    series: Int32[np.ndarray, "n"]
+    """The number of the series, in the order of the file."""
+    origin: Int32[np.ndarray, "n"]
+    """The row of the last past observation within its series."""
+
+    def take(self, rows: np.ndarray) -> "ForecastWindows":
+        """Select windows.
+
+        Args:
+            rows: Their indices, or a mask.
+
+        Returns:
+            The selected windows.
+        """
+        return ForecastWindows(*(part[rows] for part in self))
+
+
+@dataclass(frozen=True)
+class WindowUnits:
+    """The columns of windows and their units, as plain numbers.
+
+    ```python
+    from charax.data import Standardizer, WindowUnits
+
+    units = WindowUnits("city", "day", ("rain",), ("week",), Standardizer((0.0, 3.0), (2.0, 1.0)), 7.0, 10, 5, 4.0, 1.0)
+    assert units.value_standardizer.std == (2.0,)
+    ```
+    """
+
+    series: str
+    """The column that names the series."""
+    time: str
+    """The column of the times."""
+    values: tuple[str, ...]
+    """The columns to forecast."""
+    known: tuple[str, ...]
+    """The columns that are known at all times, also in the future."""
+    standardizer: Standardizer
+    """How the values and the known columns are scaled."""
+    time_unit: float
+    """The unit of time: as long as the longer one of history and horizon is on average."""
+    history: int
+    """The maximum number of past observations."""
+    horizon: int
+    """The number of observations to forecast in training."""
+    last_time: float
+    """The longest time between a window and a forecast in training, in units of the data."""
+    longest_gap: float
+    """The longest time between two observations in training, in units of the data."""
+
+    @property
+    def value_standardizer(self) -> Standardizer:
+        """How the values are scaled."""
+        count = len(self.values)
+        return Standardizer(self.standardizer.mean[:count], self.standardizer.std[:count])
+
+
+@dataclass(frozen=True)
+class ForecastWindowData:
+    """Windows in three splits.
+
+    ```python
+    from charax.data import load_forecast_windows
+
+    data = load_forecast_windows("lotka-volterra", history=5, horizon=3)
+    assert data.units.values == ("prey", "predators")
+    ```
+    """
+
+    train: ForecastWindows
+    """The training split."""
+    validation: ForecastWindows
+    """The split on which the best weights are selected and the prediction intervals are calibrated."""
+    test: ForecastWindows
+    """The test split."""
+    units: WindowUnits
+    """The columns and their units."""
+
+
+class WindowRequest(NamedTuple):
+    """What to forecast: one window per series, and the rows of the answer."""
+
+    windows: ForecastWindows
+    """One window per series."""
+    names: list[str]
+    """The names of the series."""
+    rows: list[tuple[int, int, float]]
+    """For every row of the answer its series, its position among the times of the window, and the time."""
+
+
+def load_forecast_windows(
+    name: str,
+    *,
+    series: str = "series",
+    time: str = "time",
+    context: Sequence[str] = (),
+    history: int,
+    horizon: int,
+    hold_out: HoldOut = "times",
+    seed: int = 0,
+) -> ForecastWindowData:
+    """Load series, and cut them into windows of past observations with the ones that follow.
+
+    A file is a long table with a row per series and time, or an `.npz` with `x` and perhaps `t` and `lengths`; empty
+    cells, or NaN, are missing values. Every row but the last of a series is the end of a window. Where the last times
+    are held out, the last fifth of the rows of a series is for the test, and the part before it, half as long, for
+    validation: a window belongs to the split of what is to be forecast from it, and never reaches into the next split.
+
+    Args:
+        name: The path of the file, or "pendulum" or "lotka-volterra" for simulated series with irregular times and
+            noise.
+        series: The column that names the series, in a table.
+        time: The column of times or dates, in a table.
+        context: Columns that are known at all times, also in the future; all others are values to forecast.
+        history: The maximum number of past observations.
+        horizon: The maximum number of observations to forecast.
+        hold_out: "times": the last times of every series are for the test. "series": a fifth of the series.
+        seed: Seed of the held-out series, and of simulated ones.
+
+    Returns:
+        The windows.
+
+    Raises:
+        DataError: If the file cannot be read, has too few rows or series, the times of a series do not increase, a
+            column is missing, or a known column has an empty cell; the message names the file, the row and the fix.
+    """
+    if name in DYNAMICS:
+        raw = sample_dynamics(name, seed)
+    else:
+        raw = read_raw_series(find_path(name, DYNAMICS), SeriesRequest(series, time))
+    raw, values, known = _select(raw, context)
+    _check_known(raw, len(values), [np.arange(len(times)) for times in raw.times])
+    cuts = cut_times(raw) if hold_out == "times" else cut_series(raw, seed)
+    units = fit_units(raw, cuts, (series, time, values, known), history, horizon)
+    return ForecastWindowData(*(split_windows(raw, cuts, number, units) for number in range(3)), units=units)
+
+
+def read_window_request(path: Path | str, units: WindowUnits) -> WindowRequest:
+    """Read past observations, and the times to forecast, from a file like the one that was learned from.
+
+    Of each series, the rows after the last observed value are to be forecast; the known columns must be there.
+
+    Args:
+        path: A file as for `load_forecast_windows`.
+        units: `ForecastWindowData.units` of the training data.
+
+    Returns:
+        What to forecast.
+
+    Raises:
+        DataError: If the file cannot be read, a series has no observation or nothing to forecast, or a known column is
+            empty.
+
+    ```python
+    import tempfile
+    from pathlib import Path
+    from charax.data import Standardizer, WindowUnits, read_window_request
+
+    units = WindowUnits("series", "time", ("u",), (), Standardizer((0.0,), (1.0,)), 1.0, 8, 2, 2.0, 1.0)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "new.csv"
+        path.write_text("series,time,u\\na,0,3\\na,1,4\\na,2.5,\\na,7,\\n")
+        request = read_window_request(path, units)
+    assert [time for _, _, time in request.rows] == [2.5, 7.0] and request.windows.past_lengths.tolist() == [2]
+    ```
+    """
+    found = find_path(path)
+    raw = read_raw_series(found, SeriesRequest(units.series, units.time, channels=units.values + units.known))
+    count = len(units.values)
+    lasts = []
+    for i, values in enumerate(raw.values):
+        seen = np.flatnonzero(~np.isnan(values[:, :count]).all(axis=1))
+        if not len(seen):
+            raise DataError(f"{raw.where(i, 0)}: series {raw.names[i]!r} has no observation to start from")
+        if seen[-1] == len(values) - 1:
+            raise DataError(
+                f"{raw.where(i, len(values) - 1)}: series {raw.names[i]!r} has nothing to forecast: add rows with "
+                f"later times and empty {', '.join(units.values)}"
+            )
+        lasts.append(int(seen[-1]))
+    _check_known(
+        raw, count, [np.arange(max(0, last + 1 - units.history), len(raw.times[i])) for i, last in enumerate(lasts)]
+    )
+    longest = max(len(times) - 1 - last for times, last in zip(raw.times, lasts, strict=True))
+    windows, rows = [], []
+    for i, last in enumerate(lasts):
+        windows.append(cut_window(raw, i, units, np.array([last]), longest, len(raw.times[i])))
+        rows += [(i, j, float(t)) for j, t in enumerate(raw.times[i][last + 1 :])]
+    return WindowRequest(ForecastWindows(*map(np.concatenate, zip(*windows, strict=True))), raw.names, rows)
+
+
+def _select(raw: RawSeries, context: Sequence[str]) -> tuple[RawSeries, tuple[str, ...], tuple[str, ...]]:
+    """The series with the known columns last."""
+    for name in context:
+        if name not in raw.channels:
+            raise DataError(f"{raw.path} has no column {name!r}; it has {', '.join(raw.channels)}")
+    values = tuple(name for name in raw.channels if name not in context)
+    if not values:
+        raise DataError(f"{raw.path} has no column of values besides {', '.join(context)}: add one")
+    order = [raw.channels.index(name) for name in (*values, *context)]
+    chosen = RawSeries(
+        raw.path, raw.names, raw.times, [each[:, order] for each in raw.values], (*values, *context), None, raw.where
+    )
+    return chosen, values, tuple(context)
+
+
+def _check_known(raw: RawSeries, values: int, rows: Sequence[Int[np.ndarray, "_"]]) -> None:
+    for i, chosen in enumerate(rows):
+        empty = np.isnan(raw.values[i][chosen][:, values:])
+        if empty.any():
+            row, column = (int(index) for index in np.argwhere(empty)[0])
+            raise DataError(
+                f"{raw.where(i, int(chosen[row]))}: series {raw.names[i]!r} has no {raw.channels[values + column]!r}, "
+                "which must be known at all times: fill it in"
+            )
+
+
+Cut = tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
+"""For train, validation and test: the first row to forecast, and the one after the last."""
+
+
+def cut_times(raw: RawSeries) -> list[Cut]:
+    cuts = []
+    for i, times in enumerate(raw.times):
+        count = len(times)
+        if count < _MIN_ROWS:
+            raise DataError(
+                f"{raw.where(i, count - 1)}: series {raw.names[i]!r} has {count} rows; at least {_MIN_ROWS} are "
+                "needed, to start from, to train, to validate and to test: add some, or remove the series"
+            )
+        test = max(1, (count - 1) // 5)
+        held_out = test + max(1, test // 2)
+        cuts.append(((1, count - held_out), (count - held_out, count - test), (count - test, count)))
+    return cuts
+
+
+def cut_series(raw: RawSeries, seed: int) -> list[Cut]:
+    count = len(raw.names)
+    if count < _MIN_SERIES:
+        raise DataError(
+            f"{raw.path} has {count} series: give at least {_MIN_SERIES} to hold some out, or hold out times"
+        )
+    order = np.random.default_rng(seed).permutation(count)
+    test = max(1, count // 5)
+    validation = max(1, count // 6)
+    split = np.zeros(count, int)
+    split[order[:test]], split[order[test : test + validation]] = 2, 1
+    everything = lambda i, number: (1, len(raw.times[i])) if split[i] == number else (1, 1)
+    return [(everything(i, 0), everything(i, 1), everything(i, 2)) for i in range(count)]
+
+
+def fit_units(
+    raw: RawSeries,
+    cuts: list[Cut],
+    names: tuple[str, str, tuple[str, ...], tuple[str, ...]],
+    history: int,
+    horizon: int,
+) -> WindowUnits:
+    """From the rows that are to be forecast in training, and those before them."""
+    ends = [end if end > start else 0 for (start, end), _, _ in cuts]
+    seen = np.concatenate([values[:end] for values, end in zip(raw.values, ends, strict=True)])
+    empty = np.isnan(seen).all(axis=0)
+    if empty.any():
+        raise DataError(
+            f"{raw.path}: the column {raw.channels[int(np.argmax(empty))]!r} has no value in the training split: leave "
+            "it out"
+        )
+    mean, std = np.nanmean(seen, axis=0), np.nanstd(seen, axis=0)
+    std = np.where(std > 1e-12 * np.abs(mean), std, 1.0)
+    used = [times[:end] for times, end in zip(raw.times, ends, strict=True) if end > 1]
+    gaps = np.concatenate([np.diff(times) for times in used])
+    last = max(
+        float(np.max(times[np.minimum(np.arange(len(times)) + horizon, len(times) - 1)] - times)) for times in used
+    )
+    return WindowUnits(
+        *names,
+        Standardizer(tuple(mean.tolist()), tuple(std.tolist())),
+        time_unit=_round(float(gaps.mean()) * max(history, horizon)),
+        history=history,
+        horizon=horizon,
+        last_time=_round(last),
+        longest_gap=_round(float(gaps.max())),
+    )
+
+
+def _round(number: float) -> float:
+    """Three digits, so that compiled programs are shared."""
+    return float(f"{number:.2e}") or 1.0
+
+
+def split_windows(raw: RawSeries, cuts: Sequence[Cut], number: int, units: WindowUnits) -> ForecastWindows:
+    """All windows of the train (0), validation (1) or test split (2) that have a value to forecast."""
+    found = []
+    for i, cut in enumerate(cuts):
+        start, end = cut[number]
+        found.append(cut_window(raw, i, units, np.arange(start - 1, end - 1), units.horizon, end))
+    joined = ForecastWindows(*map(np.concatenate, zip(*found, strict=True)))
+    joined = joined.take(np.flatnonzero(np.isfinite(joined.values).any(axis=(1, 2))))
+    if not len(joined.times):
+        name = ("train", "validation", "test")[number]
+        raise DataError(f"{raw.path} has no value to forecast in the {name} split: give longer series, or more")
+    check_limit("cells", joined.past_values.size + joined.values.size, raw.path, "has in its windows")
+    return joined
+
+
+def cut_window(
+    raw: RawSeries, i: int, units: WindowUnits, origins: Int[np.ndarray, "n"], horizon: int, end: int
+) -> ForecastWindows:
+    """The windows whose last past observations are in the rows `origins`; nothing from the row `end` on is forecast."""
+    times: Float64[np.ndarray, "rows"] = raw.times[i]
+    scaled = units.standardizer.apply(raw.values[i]).astype(np.float32)
+    count = len(units.values)
+    first = np.maximum(origins - units.history + 1, 0)
+    lengths = origins - first + 1
+    place = np.arange(units.history)
+    past = np.minimum(first[:, None] + place, origins[:, None])
+    beyond = np.maximum(place - lengths[:, None] + 1, 0)
+    past_times = (times[past] - times[first][:, None]) / units.time_unit + beyond
+    past_values = np.where((beyond > 0)[:, :, None], np.nan, scaled[past])
+    target = origins[:, None] + 1 + np.arange(horizon)
+    inside = target < end
+    target = np.minimum(target, max(end - 1, 0))
+    lead = (times[target] - times[origins][:, None]) / units.time_unit
+    single = lambda array: array.astype(np.float32)
+    if len(origins) and (np.diff(single(past_times), axis=1) <= 0).any():
+        raise DataError(
+            f"{raw.where(i, 0)}: series {raw.names[i]!r} has two times that are too close, next to a mean of "
+            f"{units.time_unit:g} for a window: merge these rows"
+        )
+    return ForecastWindows(
+        single(past_times),
+        single(past_values),
+        lengths.astype(np.int32),
+        single(np.maximum(lead, 0)),
+        scaled[target][:, :, count:],
+        np.where(inside[:, :, None], scaled[target][:, :, :count], np.float32(math.nan)),
+        np.full(len(origins), i, np.int32),
+        origins.astype(np.int32),
+    )

@@ -1,0 +1,6 @@
+"""Names that appear in configs. This module imports nothing heavy, so that a command line can read it without NumPy."""
+
+from typing import Literal
+
+HoldOut = Literal["times", "series"]
+"""What the test split of a forecaster consists of: the last times of every series, or whole series."""

@@ -1,0 +1,87 @@
+"""Figures of a forecaster with an inferred state: past observations, forecasts, and what was observed."""
+
+from pathlib import Path
+
+import equinox as eqx
+import numpy as np
+
+from charax.data import ForecastWindows
+from charax.plotting import plot_forecast, save_figure
+from charax.tasks.forecast._window_task import WindowForecastTask
+
+_SERIES, _POINTS = 4, 60
+
+
+def plot_windows(task: WindowForecastTask, model: eqx.Module, windows: ForecastWindows, path: Path) -> Path:
+    """Plot forecasts from some windows, with their prediction intervals and what was observed afterwards.
+
+    Args:
+        task: The task.
+        model: The trained model.
+        windows: Windows to choose from: of different series, and those with most to forecast.
+        path: The file.
+
+    Returns:
+        The file.
+    """
+    units, scale = task.spec.units, task.spec.units.value_standardizer
+    chosen = _choose(windows)
+    names = units.values
+    unscale = lambda values, j: scale.mean[j] + scale.std[j] * values
+    with save_figure(path, width=2.0 + 3.4 * len(chosen), height=0.4 + 2.6 * len(names)) as figure:
+        axes = figure.subplots(len(names), len(chosen), squeeze=False, sharex="col", sharey="row")
+        for column, row in enumerate(chosen):
+            one = windows.take(np.array([row]))
+            end = float(one.times[0, _last(one)[0]])
+            mean, lower, upper = task.forecast(model, _on_grid(one, end))
+            clock = np.linspace(0, end, _POINTS) * units.time_unit
+            length = int(one.past_lengths[0])
+            before = (one.past_times[0, :length] - one.past_times[0, length - 1]) * units.time_unit
+            for j, name in enumerate(names):
+                axis = axes[j, column]
+                observed = [
+                    ("past", before, unscale(one.past_values[0, :length, j], j)),
+                    ("test", one.times[0] * units.time_unit, unscale(one.values[0, :, j], j)),
+                ]
+                plot_forecast(clock, mean[0, :, j], lower[0, :, j], upper[0, :, j], axis, observed=observed)
+                axis.axvline(0, color="black", linewidth=0.6, alpha=0.5)
+                axes[j, 0].set_ylabel(name)
+            axes[-1, column].set_xlabel(f"{units.time} since the last observation")
+            axes[0, column].set_title(f"series {int(one.series[0]) + 1}")
+        axes[0, -1].legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
+    return path
+
+
+def _last(windows: ForecastWindows) -> np.ndarray:
+    """The position of the last value to forecast."""
+    observed = np.asarray(np.isfinite(windows.values).any(axis=2))
+    return observed.shape[1] - 1 - np.argmax(observed[:, ::-1], axis=1)
+
+
+def _choose(windows: ForecastWindows) -> list[int]:
+    """Of each series the window with most past and future; of a single series several."""
+    value = windows.past_lengths / windows.past_times.shape[1] + (_last(windows) + 1) / windows.times.shape[1]
+    order = np.argsort(-value, kind="stable")
+    _, first = np.unique(windows.series[order], return_index=True)
+    chosen = order[np.sort(first)][:_SERIES].tolist()
+    if len(chosen) == 1:
+        full = np.sort(order[value[order] >= value.max() - 1e-6])
+        chosen = full[np.linspace(0, len(full) - 1, min(_SERIES, len(full))).round().astype(int)].tolist()
+    return chosen
+
+
+def _on_grid(one: ForecastWindows, end: float) -> ForecastWindows:
+    """The same window with a uniform grid of times; known columns are interpolated."""
+    grid = np.linspace(0, end, _POINTS, dtype=np.float32)
+    steps = np.concatenate([[0.0], one.times[0]])
+    last = int(one.past_lengths[0]) - 1
+    values = one.values.shape[2]
+    known = np.concatenate([one.past_values[:, last, values:], one.known[0]])
+    keep = np.concatenate([[True], np.diff(steps) > 0])
+    columns = [np.interp(grid, steps[keep], known[keep, j]) for j in range(known.shape[1])]
+    table = np.stack(columns, axis=1) if columns else np.zeros((_POINTS, 0))
+    return one._replace(
+        times=grid[None],
+        known=table[None].astype(np.float32),
+        values=np.full((1, _POINTS, values), np.nan, np.float32),
+    )

@@ -1,0 +1,245 @@
+"""Forecasts from windows of past observations: squared errors, and prediction intervals that are calibrated."""
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from charax.data import DataWarning, ForecastWindows, WindowUnits, read_window_request
+from charax.models import WindowDesign, WindowForecaster, drop_values, forecast_losses
+from charax.solve import Outcome, Solver
+from charax.train import AbstractTask, Predictions, Splits, conformal_quantile, mark_failures, solve_in_batches
+
+LEVEL = 0.95
+"""The probability of the prediction intervals."""
+_HALF_WIDTH = NormalDist().inv_cdf(0.5 + LEVEL / 2)
+_FAR = 1.5
+"""Times the longest time in training, after which a forecast is far outside of it."""
+
+
+@dataclass(frozen=True)
+class WindowSpec:
+    """What a forecaster with an inferred state must know about its data."""
+
+    units: WindowUnits
+    """The columns and their units."""
+
+
+class WindowForecastTask(AbstractTask):
+    """Learn how series continue from windows of past observations.
+
+    ```python
+    import jax
+    import charax
+
+    config = charax.ForecastConfig(data="pendulum", history=5, width=8)
+    model = config.build_task(config.load_data().spec).build(jax.random.key(0))
+    assert model.calibration.tolist() == [1.0, 1.0]
+    ```
+    """
+
+    design: WindowDesign = eqx.field(static=True)
+    """Sizes of the model."""
+    solver: Solver
+    """How to integrate between two forecasts."""
+    spec: WindowSpec = eqx.field(static=True)
+    """The description of the data."""
+    drop_augmentation: float = eqx.field(static=True, default=0.0)
+    """Up to this fraction of the past values of a window is removed at random in each step of training."""
+
+    @property
+    def monitor(self) -> str:
+        # The standard deviations are calibrated afterwards.
+        return "squared_error"
+
+    @property
+    def higher_is_better(self) -> bool:
+        return False
+
+    def build(self, key: PRNGKeyArray) -> WindowForecaster:
+        return self.design.build(len(self.spec.units.values), len(self.spec.units.known), key=key)
+
+    def loss(
+        self, model: eqx.Module, batch: ForecastWindows, key: PRNGKeyArray
+    ) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
+        drop_key, state_key = jax.random.split(key)
+        if self.drop_augmentation:
+            past = drop_values(jnp.asarray(batch.past_values), self.drop_augmentation, drop_key)
+            batch = batch._replace(past_values=past)
+        values = {name: value.mean() for name, value in self._metrics(model, batch, state_key).items()}
+        return values.pop("loss"), values
+
+    def metrics(self, model: eqx.Module, batch: ForecastWindows) -> dict[str, Float[Array, "batch"]]:
+        return self._metrics(model, batch, None)
+
+    def _metrics(
+        self, model: eqx.Module, batch: ForecastWindows, key: PRNGKeyArray | None
+    ) -> dict[str, Float[Array, "batch"]]:
+        out = model(*batch[:5], solver=self.solver, key=key)  # pyright: ignore[reportCallIssue]
+        values = jnp.asarray(batch.values)
+        observed = ~jnp.isnan(values)
+        count = jnp.maximum(observed.sum(axis=(1, 2)), 1)
+        error = jnp.where(observed, values - out.mean, 0)
+        inside = observed & (jnp.abs(error) <= _HALF_WIDTH * out.std)
+        each = lambda value: jnp.broadcast_to(value, len(values)).astype(float)
+        counts = {} if out.nfe is None else {"nfe": each(out.nfe)}
+        return {
+            "loss": forecast_losses(out, values),
+            "squared_error": jnp.square(error).sum(axis=(1, 2)) / count,
+            "covered": inside.sum(axis=(1, 2)) / count,
+            "failed": each(out.outcome != Outcome.SUCCESS),
+            **counts,
+        }
+
+    def summary(self, best: dict[str, Any], test: dict[str, Any]) -> dict[str, Any]:
+        root = lambda error: None if error is None else math.sqrt(error)
+        found = {
+            "scaled_rmse": root(test["test_squared_error"]),
+            "validation_scaled_rmse": root(best["validation_squared_error"]),
+            "covered": test["test_covered"],
+        }
+        if len(self.spec.units.values) > 1:
+            return found
+        (scale,) = self.spec.units.value_standardizer.std
+        return {"rmse": None if found["scaled_rmse"] is None else scale * found["scaled_rmse"], **found}
+
+    def refine(
+        self, model: eqx.Module, splits: Splits, say: Callable[[str], None]
+    ) -> tuple[eqx.Module, dict[str, Any]]:
+        """Calibrate the prediction intervals on the validation split (split conformal prediction)."""
+        assert isinstance(model, WindowForecaster)
+        windows: ForecastWindows = splits.validation
+        mean, std = self._scaled(model, windows)
+        scores = np.abs(windows.values - mean) / std
+        quantiles = [conformal_quantile(scores[:, :, j], LEVEL) for j in range(scores.shape[2])]
+        shift = np.log(np.asarray(quantiles, np.float32) / _HALF_WIDTH)
+        say(f"Prediction intervals calibrated on validation: {', '.join(f'{math.exp(each):.2f}' for each in shift)}")
+        calibrated = eqx.tree_at(lambda it: it.log_calibration, model, model.log_calibration + jnp.asarray(shift))
+        return calibrated, {}
+
+    def forecast(
+        self, model: eqx.Module, windows: ForecastWindows, *, batch_size: int = 256
+    ) -> tuple[Float[np.ndarray, "n h v"], Float[np.ndarray, "n h v"], Float[np.ndarray, "n h v"]]:
+        """Forecast the values of windows, in the units of the data.
+
+        After the longest time in training the variance grows in proportion to the time, as that of a random walk does.
+
+        Args:
+            model: The trained model.
+            windows: The windows; the values to forecast are not read.
+            batch_size: Windows per solve.
+
+        Returns:
+            The mean, and the lower and upper end of the 95% prediction interval; NaN where the solve failed.
+        """
+        mean, std = self._scaled(model, windows, batch_size=batch_size)
+        units = self.spec.units
+        wider = np.sqrt(np.maximum(windows.times * (units.time_unit / units.last_time), 1.0))[:, :, None]
+        half, scale = _HALF_WIDTH * wider * std, units.value_standardizer
+        center, width = np.asarray(scale.mean), np.asarray(scale.std)
+        return tuple(center + width * part for part in (mean, mean - half, mean + half))  # pyright: ignore[reportReturnType]
+
+    def _scaled(
+        self, model: eqx.Module, windows: ForecastWindows, *, batch_size: int = 256
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Means and standard deviations, in scaled units."""
+        solver = self._solver_for(windows)
+
+        def solve(rows: np.ndarray, solver: Solver) -> tuple[Array, Array]:
+            return _forecast(model, tuple(jnp.asarray(part) for part in windows.take(rows)[:5]), solver)
+
+        count = len(windows.times)
+        return solve_in_batches(solve, count, solver, batch_size=min(batch_size, count))  # pyright: ignore[reportReturnType]
+
+    def _solver_for(self, windows: ForecastWindows) -> Solver:
+        """More steps where forecasts are further apart than observations were in training."""
+        if self.solver.steps is None or not windows.times.size:
+            return self.solver
+        units = self.spec.units
+        gap = float(np.diff(windows.times, axis=1, prepend=np.float32(0)).max()) * units.time_unit
+        return replace(self.solver, steps=self.solver.steps * max(1, math.ceil(gap / units.longest_gap - 1e-3)))
+
+    def predict(
+        self, model: eqx.Module, inputs: Path, *, strict: bool = False, class_name: str | None = None
+    ) -> Predictions:
+        """Forecast the rows after the last observation of each series in a file, with 95% prediction intervals."""
+        units = self.spec.units
+        request = read_window_request(inputs, units)
+        mean, lower, upper = self.forecast(model, request.windows)
+        lead = request.windows.times * units.time_unit
+        far = np.asarray([lead[i, j] > _FAR * units.last_time for i, j, _ in request.rows])
+        if far.any():
+            warnings.warn(
+                f"{inputs}: {int(far.sum())} of {len(far)} forecasts are for more than {_FAR:g} times the longest time "
+                f"after a window in training ({units.last_time:g}): they are extrapolations, and their intervals are "
+                "widened by a rule of thumb",
+                DataWarning,
+                stacklevel=2,
+            )
+        names = units.values
+        header = [units.series, units.time]
+        header += [word for name in names for word in (name, f"lower {name}", f"upper {name}")]
+        rows = [
+            [
+                request.names[i],
+                f"{time:.6g}",
+                *(f"{part[i, j, value]:.6g}" for value in range(len(names)) for part in (mean, lower, upper)),
+            ]
+            for i, j, time in request.rows
+        ]
+        meanings = (
+            f"{units.series}, {units.time}: the series and the time",
+            f"{', '.join(names)}: the expected value",
+            "lower …, upper …: the 95% prediction interval",
+        )
+        return mark_failures(
+            Predictions(header, rows, inputs=2, meanings=meanings),
+            np.asarray([not np.isfinite(mean[i, j]).all() for i, j, _ in request.rows]),
+            inputs=2,
+            names=[f"{inputs}: series {request.names[i]!r} at time {time:g}" for i, _, time in request.rows],
+            reason="the solve failed: the series may be far from the training data; check its scale",
+            strict=strict,
+        )
+
+    def evaluation_details(self, model: eqx.Module, split: ForecastWindows) -> dict[str, Any]:
+        """The error and the coverage of each value, by the number of observations that a forecast is ahead."""
+        mean, lower, upper = self.forecast(model, split)
+        scale = self.spec.units.value_standardizer
+        truth = np.asarray(scale.mean) + np.asarray(scale.std) * split.values
+        rows = []
+        for j, name in enumerate(self.spec.units.values):
+            for ahead in range(truth.shape[1]):
+                known = ~np.isnan(truth[:, ahead, j])
+                if known.any():
+                    true, at = truth[known, ahead, j], (known, ahead, j)
+                    inside = (lower[at] <= true) & (true <= upper[at])
+                    rows.append(
+                        {
+                            "value": name,
+                            "ahead": ahead + 1,
+                            "count": int(known.sum()),
+                            "rmse": float(np.sqrt(np.mean((mean[at] - true) ** 2))),
+                            "covered": float(inside.mean()),
+                        }
+                    )
+        return {"horizons": rows}
+
+    def plot(self, model: eqx.Module, splits: Splits, folder: Path, *, data: str) -> list[Path]:
+        from charax.tasks.forecast._window_plots import plot_windows
+
+        return [plot_windows(self, model, splits.test, folder / "forecast.png")]
+
+
+@eqx.filter_jit
+def _forecast(model: eqx.Module, windows: tuple[Array, ...], solver: Solver) -> tuple[Array, Array]:
+    out = model(*windows, solver=solver)  # pyright: ignore[reportCallIssue]
+    return out.mean, jnp.broadcast_to(out.std, out.mean.shape)

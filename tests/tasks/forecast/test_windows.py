@@ -1,0 +1,218 @@
+"""`charax train forecast --history`: a state inferred from past observations, and calibrated prediction intervals."""
+
+import csv
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import charax
+from charax.cli import main
+from charax.models import WindowDesign, forecast_losses
+from charax.solve import Solver
+from charax.tasks.forecast import ForecastConfig
+from charax.train import LoopConfig, conformal_quantile
+from tests.tasks.fields import Case, changed_parts
+
+SMALL = "--history 5 --horizon 3 --width 8 --state-dim 6 --characteristic-dim 2 --batch-size 32 --learning-rate 0.01"
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open() as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory) -> Path:
+    """Oscillations with a drive that is known in advance, at irregular times, with missing values and noise."""
+    generator = np.random.default_rng(0)
+    rows = []
+    for name in range(12):
+        t = np.cumsum(generator.uniform(0.2, 0.6, 30))
+        drive = generator.integers(0, 2, 30)
+        u = np.sin(t + name) + drive + 0.05 * generator.normal(size=30)
+        v = np.cos(t + name)
+        rows += [f"{name},{t[i]:.3f},{'' if i % 9 == 4 else f'{u[i]:.4f}'},{v[i]:.4f},{drive[i]}" for i in range(30)]
+    path = tmp_path_factory.mktemp("data") / "driven.csv"
+    path.write_text("\n".join(["series,time,u,v,drive", *rows]))
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(table, tmp_path_factory) -> Path:
+    output = tmp_path_factory.mktemp("runs")
+    flags = ["--data", str(table), "--context", "drive", *SMALL.split(), "--epochs", "4"]
+    assert main(["train", "forecast", *flags, "--output", str(output), "--name", "run"]) == 0
+    return output / "run"
+
+
+def test_several_values_are_forecast_better_than_by_persistence(run):
+    loaded = charax.load_run(run)
+    answer = loaded.summary()
+    assert list(answer) == [
+        *("run", "scaled_rmse", "validation_scaled_rmse", "covered", "nfe", "parameters", "seconds")
+    ]
+    last = loaded.splits.test.past_values[:, :, :2]
+    lengths = loaded.splits.test.past_lengths
+    rows = np.arange(len(lengths))
+    persistence = np.nan_to_num(last[rows, lengths - 1])[:, None]
+    error = np.nanmean((loaded.splits.test.values - persistence) ** 2) ** 0.5
+    assert answer["scaled_rmse"] < 0.8 * error
+    assert 0.8 < answer["covered"] <= 1
+    assert answer["nfe"] == 2 * 4 + 3 * 2 * 2  # midpoint steps along the past, and two to each forecast
+    assert {path.name for path in (run / "plots").iterdir()} == {"training.png", "forecast.png"}
+
+
+def test_intervals_cover_95_percent_of_the_validation_values(run):
+    """Which they are calibrated on, value by value."""
+    loaded = charax.load_run(run)
+    task, model = loaded.trained
+    windows = loaded.splits.validation
+    mean, lower, upper = task.forecast(model, windows)
+    scale = task.spec.units.value_standardizer
+    truth = windows.values * np.asarray(scale.std) + np.asarray(scale.mean)
+    assert model.calibration.tolist() != [1.0, 1.0]
+    for j in range(2):
+        known = ~np.isnan(truth[..., j])
+        half = (upper - lower) / 2
+        count = lambda factor, j=j, known=known, half=half: (np.abs(truth - mean) <= factor * half)[..., j][known].sum()
+        assert count(1.001) / known.sum() >= 0.95
+        assert count(0.999) < count(1.001)  # and not more than needed
+
+
+def test_evaluate_has_errors_and_coverage_by_horizon(run, ask):
+    answer = ask("evaluate", run)
+    assert answer["squared_error"] ** 0.5 == pytest.approx(charax.load_run(run).summary()["scaled_rmse"], rel=1e-5)
+    assert [(row["value"], row["ahead"]) for row in answer["horizons"]] == [(v, h) for v in "uv" for h in (1, 2, 3)]
+    assert all(0 <= row["covered"] <= 1 and row["rmse"] > 0 for row in answer["horizons"])
+
+
+def test_predictions_at_any_times_and_the_known_column_matters(run, tmp_path, ask):
+    past = [f"x,{t},{np.sin(t):.3f},{np.cos(t):.3f},0" for t in (0.0, 0.4, 1.0)]
+    for name, drive in (("low", 0), ("high", 1)):
+        future = [f"x,{t},,,{drive}" for t in (1.2, 1.25, 3.0)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["series,time,u,v,drive", *past, *future]))
+        answer = ask("predict", run, tmp_path / f"{name}.csv", "--output", tmp_path / f"{name}-out.csv")
+        assert (answer["predictions"], answer["failed"]) == (3, 0)
+    low, high = (rows_of(tmp_path / f"{name}-out.csv") for name in ("low", "high"))
+    assert list(low[0]) == ["series", "time", "u", "lower u", "upper u", "v", "lower v", "upper v"]
+    assert [float(row["time"]) for row in low] == [1.2, 1.25, 3.0]
+    assert all(float(row["lower u"]) < float(row["u"]) < float(row["upper u"]) for row in low + high)
+    assert float(high[-1]["u"]) > float(low[-1]["u"]) + 0.1
+
+
+def test_a_forecast_does_not_depend_on_the_other_times_asked_for(run):
+    """Gaps longer than those in training get more steps."""
+    loaded = charax.load_run(run)
+    task, model = loaded.trained
+    one = loaded.splits.test.take(np.array([0]))
+    alone = one._replace(times=np.full((1, 1), 2.0, np.float32), known=np.zeros((1, 1, 1), np.float32))
+    clock = np.linspace(0.1, 2.0, 20, dtype=np.float32)[None]
+    among = one._replace(times=clock, known=np.zeros((1, 20, 1), np.float32))
+    np.testing.assert_allclose(task.forecast(model, alone)[0][0, 0], task.forecast(model, among)[0][0, -1], atol=0.03)
+
+
+def test_far_forecasts_warn_and_their_intervals_widen(run, tmp_path, capsys):
+    rows = ["x,0,0.1,1,0", "x,0.4,0.3,0.9,0", "x,0.8,,,0", "x,40,,,0"]
+    (tmp_path / "far.csv").write_text("\n".join(["series,time,u,v,drive", *rows]))
+    assert main(["predict", str(run), str(tmp_path / "far.csv"), "--output", str(tmp_path / "out.csv")]) == 0
+    assert "1 of 2 forecasts are for more than 1.5 times the longest time" in capsys.readouterr().err
+
+
+def test_an_interrupted_run_ends_the_same(run, tmp_path, ask):
+    folder = tmp_path / "run"
+    shutil.copytree(run, folder)
+    (folder / "model.safetensors").unlink()
+    (folder / "model.json").unlink()
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    (folder / "metrics.jsonl").write_text("\n".join(lines[:-1]) + "\n")
+    steps = [path for path in (folder / "checkpoints").iterdir() if path.name.isdigit()]
+    shutil.rmtree(max(steps, key=lambda path: int(path.name)))
+    answer = ask("resume", folder)
+    assert answer["covered"] == json.loads(lines[-1])["test_covered"]
+
+
+def test_the_loss_is_the_squared_error_and_the_likelihood_of_what_was_observed():
+    model = WindowDesign(width=4, state_dim=3).build(1, 0, key=jax.random.key(0))
+    past = jnp.array([[0.0, 0.5]]), jnp.array([[[1.0], [2.0]]]), jnp.array([2])
+    out = model(*past, jnp.array([[0.1, 0.2, 0.2]]), jnp.zeros((1, 3, 0)))
+    values = jnp.array([[[0.3], [jnp.nan], [0.7]]])
+    error, std = (values - out.mean)[0, ::2, 0], out.std[0, ::2, 0]
+    expected = jnp.mean(0.5 * error**2 + 0.5 * (error / std) ** 2 + jnp.log(std))
+    assert forecast_losses(out, values)[0] == pytest.approx(float(expected), rel=1e-5)
+    np.testing.assert_allclose(out.mean[0, 1], out.mean[0, 2], rtol=1e-6)  # the same time
+
+
+def test_an_inferred_distribution_has_a_divergence_and_widens_the_forecast():
+    model = WindowDesign(width=4, state_dim=3, latent=True).build(1, 0, key=jax.random.key(0))
+    past = jnp.array([[0.0, 0.5]]), jnp.array([[[1.0], [2.0]]]), jnp.array([2])
+    ahead = jnp.array([[0.1]]), jnp.zeros((1, 1, 0))
+    drawn = [model(*past, *ahead, key=jax.random.key(i)) for i in range(2)]
+    averaged = model(*past, *ahead)
+    assert drawn[0].mean != drawn[1].mean
+    assert drawn[0].divergence[0] > 0
+    assert averaged.std > min(drawn[0].std, drawn[1].std)
+    assert forecast_losses(averaged, averaged.mean)[0] > jnp.log(averaged.std[0, 0, 0]) + 0.1
+
+
+def test_a_conformal_quantile_covers_new_scores():
+    generator = np.random.default_rng(0)
+    covered = [
+        generator.exponential(size=200) <= conformal_quantile(generator.exponential(size=99), 0.95) for _ in range(100)
+    ]
+    assert 0.93 < np.mean(covered) < 0.97
+    assert conformal_quantile(np.array([np.nan]), 0.95) == pytest.approx(1.96, abs=1e-3)
+
+
+WINDOW_FIELDS = {
+    "context": ({"context": ("drive",)}, "spec"),
+    "width": ({"width": 5}, "model"),
+    "characteristic_dim": ({"characteristic_dim": 3}, "model"),
+    "method": ({"method": "node-fair"}, "model"),
+    "damping": ({"damping": 1.0}, "task"),
+}
+
+
+@pytest.mark.parametrize("name", WINDOW_FIELDS)
+def test_the_fields_of_forecasts_from_a_start_matter_here_too(table, name):
+    base = ForecastConfig(data=str(table), history=5, horizon=3, width=4, loop=LoopConfig(epochs=2, batch_size=16))
+    change, part = WINDOW_FIELDS[name]
+    assert part in changed_parts(Case(base, change, part))
+
+
+def test_dropped_values_and_damping_change_the_loss_and_the_forecast(table):
+    base = ForecastConfig(data=str(table), history=5, horizon=3, width=4, loop=LoopConfig(batch_size=16))
+    data = base.load_data()
+    batch = jax.tree.map(jnp.asarray, data.splits.train.take(np.arange(8)))
+    losses, means = [], []
+    for config in (base, replace(base, drop_augmentation=0.9), replace(base, damping=0.1)):
+        task = config.build_task(data.spec)
+        model = task.build(jax.random.key(0))
+        losses.append(float(task.loss(model, batch, jax.random.key(1))[0]))
+        means.append(model(*batch[:5], solver=Solver("midpoint", steps=2)).mean)
+    assert losses[0] != losses[1]
+    assert (means[0] == means[1]).all()
+    assert not np.allclose(means[0], means[2])
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ("--data paper --history 5", "do not depend on earlier ones: leave out --history"),
+        ("--data pendulum", "add --history 10"),
+        ("--data pendulum --history 5 --method node", "choose .c-node. or .node-fair."),
+        ("--data pendulum --history 0", "history must be a number of at least 1"),
+        ("--data pendulum --history 5 --drop-augmentation 1", "must be below 1"),
+    ],
+)
+def test_a_bad_setting_is_a_sentence_and_leaves_nothing(flags, words, refuse, tmp_path, monkeypatch):
+    import re
+
+    monkeypatch.chdir(tmp_path)
+    assert re.search(words, refuse("train", "forecast", *flags.split()))
+    assert not list(tmp_path.iterdir())

@@ -11,7 +11,8 @@ import tyro
 from tyro.extras import SubcommandApp
 
 from charax._version import __version__
-from charax.cli import _catalogue, _reproduce, _runs, _train
+from charax.cli import _catalogue, _launch, _reproduce, _runs, _train
+from charax.cli._launch import split_command
 from charax.data._errors import DataWarning
 from charax.paper import EXPERIMENTS
 from charax.train import TASKS
@@ -26,9 +27,10 @@ def parse_and_run(arguments: Sequence[str], prepare: Callable[[], None] | None =
     if list(arguments) == ["--version"]:
         print(f"charax {__version__}")
         return
+    arguments, launched = split_command(arguments)
     first, second = (*arguments, "", "")[:2]
     app = SubcommandApp()
-    for name, command in _only(_tree(), first).items():
+    for name, command in _only(_tree(launched), first).items():
         if callable(command):
             app.command(_after(prepare, command()), name=name)  # pyright: ignore[reportCallIssue, reportArgumentType]
             continue
@@ -90,11 +92,12 @@ def _after(prepare: Callable[[], None] | None, command: Callable[..., None]) -> 
     return prepared
 
 
-def _tree() -> Mapping[str, Build | Mapping[str, Build]]:
+def _tree(launched: Sequence[str]) -> Mapping[str, Build | Mapping[str, Build]]:
     return {
         "models": lambda: _catalogue.list_models,
         "data": {"list": lambda: _catalogue.list_datasets, "fetch": lambda: _catalogue.fetch_dataset},
         "train": {name: partial(_train.train_command, config) for name, config in TASKS.items()},
+        "launch": partial(_launch.launch_command, launched),
         "resume": lambda: _train.resume,
         "evaluate": lambda: _train.evaluate,
         "predict": lambda: _train.predict,

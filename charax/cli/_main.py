@@ -13,10 +13,11 @@ def console_main() -> int:
     Returns:
         The exit status.
     """
-    from charax.train import tune_process, use_compilation_cache
+    from charax.train import die_with_launcher, end, tune_process, use_compilation_cache
 
+    die_with_launcher()
     use_compilation_cache()
-    return main(sys.argv[1:], prepare=tune_process)
+    return end(main(sys.argv[1:], prepare=tune_process))
 
 
 def main(arguments: Sequence[str], *, prepare: Callable[[], None] | None = None) -> int:

@@ -9,11 +9,13 @@ import tyro
 from charax import train
 from charax.cli._print import Json, Positional, print_answer, print_metrics, print_rows
 from charax.tasks import density
-from charax.train import AbstractConfig, AbstractProgress
+from charax.train import AbstractConfig, AbstractProgress, ProcessesConfig
 
 if TYPE_CHECKING:
     from charax.train import Run
 
+Together = Annotated[ProcessesConfig, tyro.conf.arg(name="")]
+_ALONE = ProcessesConfig()
 _SHOWN = 8
 """Rows of predictions that are printed; the file has all of them."""
 _HELP = {
@@ -35,10 +37,14 @@ def train_command(config_type: type[AbstractConfig]) -> Callable[..., None]:
         name: str | None = None,
         output: Path = Path("runs"),
         tensorboard: bool = False,
+        together: Together = _ALONE,
         as_json: Json = False,
     ) -> None:
-        folder = output / (train.name_run(output, config.label) if name is None else check_name(name))
-        train_and_print(lambda progress: train.train(config, folder, progress=progress), folder, tensorboard, as_json)
+        chosen = None if name is None else check_name(name)
+        with train.join(together):
+            folder = output / (chosen or train.on_first(lambda: train.name_run(output, config.label)))
+            start = lambda progress: train.train(config, folder, progress=progress)
+            train_and_print(start, folder, tensorboard, as_json)
 
     first = _HELP.get(config_type.name) or (config_type.__doc__ or "").strip().splitlines()[0]
     command.__doc__ = f"""{first}
@@ -50,6 +56,7 @@ def train_command(config_type: type[AbstractConfig]) -> Callable[..., None]:
         name: Name of the run. By default made from the task, the data and the method.
         output: Folder in which the folder of the run is created.
         tensorboard: Also write the metrics as event files for TensorBoard, into the folder tensorboard of the run.
+        together: One training over several processes.
     """
     return command
 
@@ -63,7 +70,10 @@ def check_name(name: str) -> str:
 
 def train_and_print(start: Callable[[AbstractProgress], "Run"], folder: Path, tensorboard: bool, as_json: bool) -> None:
     """Train with progress on standard error and perhaps event files, and print the summary."""
-    progress = train.make_progress()
+    progress = train.watch(train.make_progress(), folder)
+    if not train.is_first():
+        start(progress)
+        return
     if not tensorboard:
         print_run(start(progress), progress, as_json=as_json)
         return
@@ -89,7 +99,12 @@ def print_run(run: "Run", progress: AbstractProgress, *, as_json: bool) -> None:
 
 
 def resume(
-    run: Positional[Path], *, epochs: int | None = None, tensorboard: bool = False, as_json: Json = False
+    run: Positional[Path],
+    *,
+    epochs: int | None = None,
+    tensorboard: bool = False,
+    together: Together = _ALONE,
+    as_json: Json = False,
 ) -> None:
     """Resume an interrupted run, or train a finished one longer.
 
@@ -97,11 +112,13 @@ def resume(
         run: Folder of the run.
         epochs: New maximum number of epochs of a finished run.
         tensorboard: Also write the metrics, those from before included, as event files for TensorBoard.
+        together: One training over several processes; also of a run that was started with another number of them.
     """
-    if epochs is None and train.is_finished(run):
-        train.make_progress().say(f"{run} is finished: there is nothing left to train; --epochs trains it longer")
-    start = lambda progress: train.resume(run, epochs=epochs, progress=progress)
-    train_and_print(start, run, tensorboard, as_json)
+    with train.join(together):
+        if epochs is None and train.is_finished(run):
+            train.make_progress().say(f"{run} is finished: there is nothing left to train; --epochs trains it longer")
+        start = lambda progress: train.resume(run, epochs=epochs, progress=progress)
+        train_and_print(start, run, tensorboard, as_json)
 
 
 def evaluate(

@@ -34,6 +34,9 @@ from ._intervals import proportion_interval as proportion_interval
 from ._intervals import rmse_interval as rmse_interval
 from ._json import from_json as from_json
 from ._json import to_json as to_json
+from ._launch import die_with_launcher as die_with_launcher
+from ._launch import launch as launch
+from ._launch import watch as watch
 from ._listing import RunInfo as RunInfo
 from ._listing import compare_configs as compare_configs
 from ._listing import describe_run as describe_run
@@ -48,6 +51,11 @@ from ._predictions import mark_failures as mark_failures
 from ._process import small_products as small_products
 from ._process import tune_process as tune_process
 from ._process import use_compilation_cache as use_compilation_cache
+from ._processes import ProcessesConfig as ProcessesConfig
+from ._processes import end as end
+from ._processes import is_first as is_first
+from ._processes import join as join
+from ._processes import on_first as on_first
 from ._programs import PLATFORMS as PLATFORMS
 from ._programs import Program as Program
 from ._programs import export_programs as export_programs

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from charax.data import check_limit, check_regular
+from charax.train import _processes as processes
 from charax.train._arrays import fill_arrays, name_arrays
 from charax.train._folder import explain_failed_write
 from charax.train._json import from_json
@@ -69,14 +70,17 @@ class Checkpoints:
     def restore(self, template: PyTree) -> tuple[PyTree, Position] | None:
         """The newest intact state and its position, or None. Damaged checkpoints are reported and removed."""
         for number in sorted(self._manager.all_steps(), reverse=True):
+            found, reason = None, "another process could not read it"
             try:
-                return self._read(number, template)
+                found = self._read(number, template)
             except Exception as error:
                 reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-                self._say(f"checkpoint {number} is damaged ({reason[:200]}); falling back to the one before")
-                shutil.rmtree(self._folder / str(number))
-                self._manager.close()
-                self._manager = self._open()
+            if processes.agree(found is not None):
+                return found
+            self._say(f"checkpoint {number} is damaged ({reason[:200]}); falling back to the one before")
+            processes.on_first(lambda number=number: shutil.rmtree(self._folder / str(number)))
+            self._manager.close()
+            self._manager = self._open()
         return None
 
     def _read(self, number: int, template: PyTree) -> tuple[PyTree, Position]:

@@ -1,6 +1,10 @@
 """Data parallelism: every device holds all parameters and its share of each mini-batch."""
 
+from collections.abc import Callable
+from typing import Any
+
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Int, PyTree
@@ -9,22 +13,34 @@ from charax.train._batches import Batch
 
 
 class Devices:
-    """All local devices, as one mesh over the batch.
+    """All devices of all processes that train together, as one mesh over the batch.
 
     ```python
     import numpy as np
     from charax.train import Devices
 
-    assert Devices().shard(np.ones((8, 3))).shape == (8, 3)
+    assert Devices().take(np.ones((8, 3)), np.arange(4)).shape == (4, 3)
     ```
     """
 
-    def __init__(self):
-        self.count = jax.local_device_count()
-        mesh = Mesh(np.asarray(jax.local_devices()), ("batch",))
-        self._replicated = NamedSharding(mesh, PartitionSpec())
+    def __init__(self, *, local: bool = False):
+        """Find the devices.
+
+        Args:
+            local: Only those of this process.
+        """
+        found = jax.local_devices() if local else jax.devices()
+        self.count = len(found)
+        self._is_local = all(device.process_index == jax.process_index() for device in found)
+        mesh = Mesh(np.asarray(found), ("batch",))
+        self.replicated = NamedSharding(mesh, PartitionSpec())
         self._sharded = NamedSharding(mesh, PartitionSpec("batch"))
         self._sharded_steps = NamedSharding(mesh, PartitionSpec(None, "batch"))
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether some of the devices are those of other processes."""
+        return not self._is_local
 
     def check(self, batch_size: int) -> None:
         """Refuse a batch size that the devices cannot share evenly.
@@ -41,16 +57,24 @@ class Devices:
                 f"multiple of {self.count}"
             )
 
-    def shard(self, batch: Batch) -> Batch:
-        """Put each device's share of a mini-batch on it.
+    def take(self, split: Batch, rows: Int[np.ndarray, "batch"]) -> Batch:
+        """Put each device's share of some samples on it. A process reads the rows of its own devices only.
 
         Args:
-            batch: Arrays with the samples in their first axis.
+            split: Arrays with the samples in their first axis.
+            rows: The samples.
 
         Returns:
-            The same arrays, sharded.
+            The samples as arrays over all devices.
         """
-        return jax.device_put(batch, self._sharded)
+        if self._is_local:
+            return jax.device_put(jax.tree.map(lambda leaf: leaf[rows], split), self._sharded)
+
+        def take(leaf: Any) -> jax.Array:
+            share: Callable[[Any], np.ndarray] = lambda index: leaf[rows[index[0]]]
+            return jax.make_array_from_callback((len(rows), *np.shape(leaf)[1:]), self._sharded, share)
+
+        return jax.tree.map(take, split)
 
     def shard_rows(self, order: Int[np.ndarray, "steps batch"]) -> Int[jax.Array, "steps batch"]:
         """Put each device's share of the row indices on it.
@@ -64,7 +88,7 @@ class Devices:
         return jax.device_put(order, self._sharded_steps)
 
     def replicate(self, tree: PyTree) -> PyTree:
-        """Copy arrays to every device.
+        """Copy arrays, which are the same in every process, to every device.
 
         Args:
             tree: Arrays.
@@ -72,4 +96,22 @@ class Devices:
         Returns:
             The same arrays, replicated.
         """
-        return jax.device_put(tree, self._replicated)
+        if self._is_local:
+            return jax.device_put(tree, self.replicated)
+
+        def replicate(leaf: Any) -> jax.Array:
+            array = np.asarray(leaf)
+            return jax.make_array_from_callback(array.shape, self.replicated, lambda index: array[index])
+
+        return jax.tree.map(replicate, tree)
+
+    def localize(self, tree: PyTree) -> PyTree:
+        """Copy replicated arrays of many processes to this one, where it may compute with them alone.
+
+        Args:
+            tree: Arrays, replicated.
+
+        Returns:
+            The same arrays, on devices of this process.
+        """
+        return tree if self._is_local else jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)), tree)

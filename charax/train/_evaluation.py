@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 from charax.train._batches import Batch, count_samples, padded_batches
 from charax.train._devices import Devices
 from charax.train._parameters import Unflatten
+from charax.train._processes import compile_together
 from charax.train._task import AbstractTask
 
 Evaluate = Callable[[Float[Array, "parameters"], Batch], dict[str, float]]
@@ -22,18 +23,19 @@ def make_evaluation(task: AbstractTask, unflatten: Unflatten, batch_size: int, d
     which have weight zero.
     """
 
-    @jax.jit
-    def sums(params, batch, weights):
+    def sum_metrics(params, batch, weights):
         values = task.metrics(unflatten(params), batch)
         return {name: jnp.where(weights > 0, value, 0).sum() for name, value in values.items()}
+
+    sums = compile_together(jax.jit(sum_metrics))
 
     def evaluate(params: Float[Array, "parameters"], split: Batch) -> dict[str, float]:
         samples = count_samples(split)
         totals: dict[str, float] = {}
         for number, rows in enumerate(padded_batches(samples, batch_size)):
-            batch = jax.tree.map(lambda leaf, rows=rows: leaf[rows], split)
             weights = (number * batch_size + np.arange(batch_size) < samples).astype(np.float32)
-            for name, value in sums(params, *devices.shard((batch, weights))).items():
+            batch = devices.take(split, rows), devices.take(weights, np.arange(batch_size))
+            for name, value in sums(params, *batch).items():
                 totals[name] = totals.get(name, 0.0) + float(value)
         return {name: total / samples for name, total in totals.items()}
 

@@ -13,12 +13,14 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
+from charax.train import _processes as processes
 from charax.train._batches import count_samples
 from charax.train._checkpoints import Checkpoints, Position, truncate_lines
 from charax.train._config import BATCH_SIZE, EPOCHS, LEARNING_RATE, LoopConfig, OptimizerConfig, Splits
 from charax.train._devices import Devices
 from charax.train._evaluation import make_evaluation
 from charax.train._failure import catch_failed_solve
+from charax.train._feed import make_feed
 from charax.train._folder import explain_failed_write, find_checkpoints
 from charax.train._json import read_json_lines
 from charax.train._parameters import flatten_model
@@ -88,7 +90,7 @@ def fit(
     training = _Training(
         task, splits, loop or LoopConfig(), optimizer or OptimizerConfig(), folder, progress or Silent()
     )
-    with listen() as request:
+    with listen(shared=processes.count() > 1) as request:
         return training.run(request)
 
 
@@ -122,16 +124,18 @@ class _Training:
         self.may_raise = task.solver.adjoint == "backsolve"
         has_images = any(np.ndim(leaf) > 3 for leaf in jax.tree.leaves(batch))
         self.stage_epochs = [
-            jax.jit(
-                make_epoch(stage, unflatten, transform, optimizer.ema),
-                donate_argnums=() if self.may_raise else 0,
-                compiler_options=None if has_images else small_products(),
+            processes.compile_together(
+                jax.jit(
+                    make_epoch(stage, unflatten, transform, optimizer.ema),
+                    donate_argnums=() if self.may_raise else 0,
+                    compiler_options=None if has_images else small_products(),
+                    out_shardings=self.devices.replicated,
+                )
             )
             for _, stage in task.stages
         ]
         self.epoch = self.stage_epochs[0]
-        self.prepared = splits.train
-        self.data = self.devices.replicate(splits.train)
+        self.feed = make_feed(self.devices)
         self.evaluate = make_evaluation(task, unflatten, self.batch_size, self.devices)
         self.history: list[dict[str, Any]] = []
         self.checkpoints: Checkpoints | None = None
@@ -149,7 +153,11 @@ class _Training:
         if self.checkpoints is not None:
             self.checkpoints.close()
         model, found = self._refine(request)
-        test = self.evaluate(self.devices.replicate(flatten_model(model)[0]), self.splits.test)
+        params, unflatten = flatten_model(model)
+        params = self.devices.replicate(processes.broadcast(params))
+        test = self.evaluate(params, self.splits.test)
+        if self.devices.is_shared:
+            model = unflatten(self.devices.localize(params))
         seconds = time.monotonic() - began
         self.history.append(
             {
@@ -169,22 +177,29 @@ class _Training:
                 raise Interrupted(self._how_to_resume(), request.number)
             self.progress.say(text)
 
-        return self.task.refine(eqx.filter_jit(self.unflatten)(self.best), self.splits, say)
+        refined = eqx.filter_jit(self.unflatten)(self.devices.localize(self.best))
+
+        def refine() -> dict[str, Any]:
+            nonlocal refined
+            refined, found = self.task.refine(refined, self.splits, say)
+            return found
+
+        found = processes.on_first(refine)
+        return refined, found
 
     def _run_epoch(self, request: StopRequest, began: float) -> None:
         epoch, every = self.position.epoch, self.loop.checkpoint_steps
         order = np.random.default_rng([self.loop.seed, epoch]).permutation(self.samples)
-        order = order[: self.steps_per_epoch * self.batch_size].reshape(self.steps_per_epoch, 1, self.batch_size)
-        self._prepare_epoch(order[:, 0])
+        self._prepare_epoch(order[: self.steps_per_epoch * self.batch_size].reshape(-1, self.batch_size))
         waiting: deque[StepMetrics] = deque()
         for i in range(self.position.step, self.steps_per_epoch):
             self.position = replace(self.position, step=i, seconds=time.monotonic() - began)
-            if request.number is not None:
+            if request.is_due(epoch * self.steps_per_epoch + i):
                 self._save()
-                raise Interrupted(self._how_to_resume(), request.number)
+                raise Interrupted(self._how_to_resume(), request.number or 0)
             if every is not None and i and (epoch * self.steps_per_epoch + i) % every == 0:
                 self._save()
-            waiting.append(self._take_step(order[i]))
+            waiting.append(self._take_step(i))
             if len(waiting) > _STEPS_IN_FLIGHT:
                 self._report(waiting.popleft(), i)
         while waiting:
@@ -197,18 +212,17 @@ class _Training:
         begun = [number for number, (after, _) in enumerate(self.task.stages) if epoch >= self._first_epoch(after)]
         self.epoch, (_, stage) = self.stage_epochs[begun[-1]], self.task.stages[begun[-1]]
         train = stage.prepare_epoch(self.splits.train, order, np.random.default_rng([self.loop.seed, epoch, 1]))
-        if train is not self.prepared:
-            self.prepared, self.data = train, self.devices.replicate(train)
+        self.feed.start_epoch(train, order, first=self.position.step)
 
     def _first_epoch(self, after: float) -> int:
         return 0 if after == 0 else max(1, int(after * self.epochs))
 
-    def _take_step(self, order: np.ndarray) -> StepMetrics:
-        rows = self.devices.shard_rows(order)
+    def _take_step(self, number: int) -> StepMetrics:
+        data, rows = self.feed.step(number)
         if not self.may_raise:
-            self.state, metrics = self.epoch(self.state, self.data, rows)
+            self.state, metrics = self.epoch(self.state, data, rows)
             return metrics
-        result = catch_failed_solve(self.epoch, self.state, self.data, rows)
+        result = catch_failed_solve(self.epoch, self.state, data, rows)
         if result is None:
             self.state = self.state.skip()
             nothing = np.full(1, np.nan, np.float32)
@@ -246,10 +260,14 @@ class _Training:
         self.state = self.state.start_epoch()
         self.position = replace(self.position, epoch=epoch, step=0, lines=len(self.history), seconds=seconds)
         if self.folder is not None:
-            with explain_failed_write(self.folder), (self.folder / "metrics.jsonl").open("a") as file:
-                file.write(json.dumps(row) + "\n")
+            processes.on_first(lambda: self._write(row))
             self._save()
         self.progress.epoch(row)
+
+    def _write(self, row: dict[str, Any]) -> None:
+        assert self.folder is not None
+        with explain_failed_write(self.folder), (self.folder / "metrics.jsonl").open("a") as file:
+            file.write(json.dumps(row) + "\n")
 
     def _is_patience_exhausted(self) -> bool:
         patience = self.loop.patience
@@ -258,14 +276,18 @@ class _Training:
     def _restore(self) -> None:
         assert self.folder is not None
         metrics, folder = self.folder / "metrics.jsonl", self.folder / "checkpoints"
-        if folder.exists():
+        if processes.on_first(folder.exists):
             self.checkpoints = Checkpoints(folder, self.progress.say)
             found = self.checkpoints.restore(_Saved(self.state, self.best))
             if found is not None:
                 saved, self.position = found
                 self.state, self.best = self.devices.replicate(saved.state), self.devices.replicate(saved.best)
-        truncate_lines(metrics, self.position.lines)
-        self.history = read_json_lines(metrics)
+
+        def read_history() -> list[dict[str, Any]]:
+            truncate_lines(metrics, self.position.lines)
+            return read_json_lines(metrics)
+
+        self.history = processes.on_first(read_history)
 
     def _save(self) -> None:
         if self.folder is None:

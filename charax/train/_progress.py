@@ -4,6 +4,8 @@ import time
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
+from charax.train._processes import is_first
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -155,8 +157,11 @@ def make_progress() -> AbstractProgress:
     """Choose how to report progress on standard error.
 
     Returns:
-        A live display if standard error is a terminal, else one line per epoch.
+        A live display if standard error is a terminal, else one line per epoch; no output in any but the first of
+        several processes.
     """
+    if not is_first():
+        return Silent()
     from rich.console import Console
 
     console = Console(stderr=True)

@@ -124,7 +124,7 @@ class Run:
         return getattr(self.splits, split)
 
     def _metrics(self, samples: Batch) -> dict[str, float]:
-        devices = Devices()
+        devices = Devices(local=True)
         params, unflatten = flatten_model(self.trained.model)
         size = -(-(self.config.loop.batch_size or BATCH_SIZE) // devices.count) * devices.count
         evaluation = make_evaluation(self.trained.task, unflatten, size, devices)

@@ -70,8 +70,8 @@ class StepMetrics(NamedTuple):
     streak: Int[Array, "*steps"]
 
 
-Epoch = Callable[[TrainState, Batch, Int[Array, "steps batch"]], tuple[TrainState, StepMetrics]]
-"""A function of the state, the data, and the rows of each step."""
+Epoch = Callable[[TrainState, Batch, Int[Array, "steps batch"] | None], tuple[TrainState, StepMetrics]]
+"""A function of the state, the data, and the rows of each step; without rows, the data are the batch of one step."""
 
 
 def make_optimizer(config: OptimizerConfig, *, epochs: int, steps_per_epoch: int) -> optax.GradientTransformation:
@@ -100,10 +100,12 @@ def make_epoch(
     """The one function that trains, for `jit`: the loop calls it for a step at a time, the estimators `vmap` it."""
     step = _make_step(objective, unflatten, optimizer, ema)
 
-    def epoch(state: TrainState, data: Batch, order: Int[Array, "steps batch"]) -> tuple[TrainState, StepMetrics]:
+    def epoch(
+        state: TrainState, data: Batch, order: Int[Array, "steps batch"] | None
+    ) -> tuple[TrainState, StepMetrics]:
         take = lambda rows: jax.tree.map(lambda leaf: jnp.take(leaf, rows, axis=0, mode="clip"), data)
-        if order.shape[0] == 1:  # without a loop, in which some operations are slower
-            state, metrics = step(state, take(order[0]))
+        if order is None or order.shape[0] == 1:  # without a loop, in which some operations are slower
+            state, metrics = step(state, data if order is None else take(order[0]))
             return state, jax.tree.map(lambda leaf: leaf[None], metrics)
         return lax.scan(lambda state, rows: step(state, take(rows)), state, order)
 

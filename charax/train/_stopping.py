@@ -1,6 +1,7 @@
 """How a run ends early: signals and divergence."""
 
 import contextlib
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -33,20 +34,42 @@ class StopRequest:
 
     number: int | None = None
 
+    def is_due(self, step: int) -> bool:
+        """Whether to stop before a step. Steps are asked for in order."""
+        return self.number is not None
+
+
+class _SharedStopRequest(StopRequest):
+    """A signal to any of the processes stops all of them, before the same step: JAX's notice of preemption."""
+
+    def is_due(self, step: int) -> bool:
+        from jax.experimental.multihost_utils import reached_preemption_sync_point
+
+        if not reached_preemption_sync_point(step):
+            return False
+        self.number = self.number or signal.SIGTERM
+        return True
+
 
 @contextlib.contextmanager
-def listen() -> Iterator[StopRequest]:
-    """Record Ctrl-C and SIGTERM instead of stopping at once; a second signal stops at once."""
-    request = StopRequest()
+def listen(*, shared: bool = False) -> Iterator[StopRequest]:
+    """Record Ctrl-C and SIGTERM instead of stopping at once; a second signal stops at once.
+
+    Between processes (`shared`) JAX listens to SIGTERM, and Ctrl-C is passed on as that.
+    """
+    request = _SharedStopRequest() if shared else StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield request  # only the main thread may listen to signals
         return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    numbers = (signal.SIGINT,) if shared else (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in numbers}
 
     def note(number, frame):
         request.number = number
         for each, handler in before.items():
             signal.signal(each, handler)
+        if shared:
+            os.kill(os.getpid(), signal.SIGTERM)
 
     for number in before:
         signal.signal(number, note)

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import jax
 
+from charax.train import _processes as processes
 from charax.train._checkpoints import truncate_lines, write_atomically
 from charax.train._config import AbstractConfig, TaskData
 from charax.train._export import CONFIG, TrainedModel, design_model, load_config, save_config, save_model
 from charax.train._folder import explain_failed_write, lock_folder, new_folder
 from charax.train._history import METRICS, is_finished, read_history
 from charax.train._json import describe_differences
-from charax.train._loop import fit
+from charax.train._loop import FitResult, fit
 from charax.train._progress import AbstractProgress, Silent
 from charax.train._run import Run, data_digest, load_run, load_same_data
 
@@ -48,18 +49,14 @@ def train(config: AbstractConfig, folder: Path | str, *, progress: AbstractProgr
     ```
     """
     folder = Path(folder)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ValueError(f"{folder} exists and is not empty: give another name, or resume it: charax resume {folder}")
+    processes.on_first(lambda: _check_new(folder))
     config = config.resolve_paths()
     data = config.load_data()  # before anything is written: this is where bad settings and data show
     config, notes = config.complete(data)
     data = data._replace(notes=(*data.notes, *notes))
     design_model(config, data.spec)
-    with new_folder(folder), lock_folder(folder):
-        if (folder / CONFIG).exists():
-            raise ValueError(f"{folder} is in use by another run that has just started: give another name")
-        with explain_failed_write(folder):
-            save_config(folder, config, data_digest=data_digest(data.splits), versions=installed_versions())
+    with processes.only_first(new_folder(folder)), processes.only_first(lock_folder(folder)):
+        processes.on_first(lambda: _save_new(folder, config, data))
         return _finish(folder, config, data, progress)
 
 
@@ -82,19 +79,16 @@ def resume(folder: Path | str, *, epochs: int | None = None, progress: AbstractP
     """
     folder = Path(folder)
     config = load_config(folder)
-    if is_finished(folder) and epochs is None:
+    if epochs is None and processes.on_first(lambda: is_finished(folder)):
         return load_run(folder)
-    with lock_folder(folder):
+    with processes.only_first(lock_folder(folder)):
         if epochs is not None:
-            _check_longer(folder, config, epochs)
+            processes.on_first(lambda: _check_longer(folder, config, epochs))
             config = replace(config, loop=replace(config.loop, epochs=epochs))  # pyright: ignore[reportArgumentType]
         data = load_same_data(folder, config)
         design_model(config, data.spec)
         if epochs is not None:
-            # In this order: a process that is killed in between leaves a run that can be resumed.
-            with explain_failed_write(folder):
-                truncate_lines(folder / METRICS, len(read_history(folder)) - 1)
-                save_config(folder, config, data_digest=data_digest(data.splits), versions=installed_versions())
+            processes.on_first(lambda: _lengthen(folder, config, data))
         return _finish(folder, config, data, progress)
 
 
@@ -151,6 +145,25 @@ def installed_versions() -> dict[str, str]:
     return {"python": platform.python_version(), **found, "device": jax.devices()[0].device_kind}
 
 
+def _check_new(folder: Path) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ValueError(f"{folder} exists and is not empty: give another name, or resume it: charax resume {folder}")
+
+
+def _save_new(folder: Path, config: AbstractConfig, data: TaskData) -> None:
+    if (folder / CONFIG).exists():
+        raise ValueError(f"{folder} is in use by another run that has just started: give another name")
+    with explain_failed_write(folder):
+        save_config(folder, config, data_digest=data_digest(data.splits), versions=installed_versions())
+
+
+def _lengthen(folder: Path, config: AbstractConfig, data: TaskData) -> None:
+    # In this order: a process that is killed in between leaves a run that can be resumed.
+    with explain_failed_write(folder):
+        truncate_lines(folder / METRICS, len(read_history(folder)) - 1)
+        save_config(folder, config, data_digest=data_digest(data.splits), versions=installed_versions())
+
+
 def _check_longer(folder: Path, config: AbstractConfig, epochs: int) -> None:
     if not is_finished(folder):
         raise ValueError(f"{folder} is not finished: resume it first, without --epochs")
@@ -169,8 +182,12 @@ def _finish(folder: Path, config: AbstractConfig, data: TaskData, progress: Abst
     for note in data.notes:
         (progress or Silent()).say(note)
     fitted = fit(task, data.splits, config.loop, config.optimizer, folder=folder, progress=progress)
+    processes.on_first(lambda: _save_fitted(folder, data, fitted))
+    return Run(folder, config, TrainedModel(task, fitted.model), fitted.history, data)
+
+
+def _save_fitted(folder: Path, data: TaskData, fitted: FitResult) -> None:
     with explain_failed_write(folder):
         save_model(folder, data.spec, fitted.model)
         # The row of the test split marks the run as finished, so it is written last.
         write_atomically(folder / METRICS, "".join(json.dumps(row) + "\n" for row in fitted.history))
-    return Run(folder, config, TrainedModel(task, fitted.model), fitted.history, data)

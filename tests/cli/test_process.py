@@ -54,7 +54,7 @@ def test_help_of_every_command_lists_every_flag_and_imports_neither_jax_nor_what
     tasks = {("train", name): config for name, config in TASKS.items()}
     experiments = {("reproduce", name): experiment for name, experiment in EXPERIMENTS.items()}
     groups = [(), ("train",), ("reproduce",), ("data",)]
-    leaves = [("models",), ("data", "list"), ("data", "fetch"), ("select",)]
+    leaves = [("models",), ("launch",), ("data", "list"), ("data", "fetch"), ("select",)]
     runs = [("resume",), ("evaluate",), ("predict",), ("sample",), ("runs",), ("compare",), ("report",)]
     shown = run("-c", LIGHT.format(commands=[*groups, *leaves, *runs, *tasks, *experiments]))
     assert shown.returncode == 0, shown.stderr

@@ -1,0 +1,166 @@
+"""One training over many processes gives the metrics of one."""
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from benchmarks import processes
+from charax.train import ProcessesConfig
+from charax.train._processes import _NO_PROXY, _bypass_proxies, _find_cluster
+
+
+@pytest.mark.parametrize(
+    ("flags", "reason"),
+    [
+        ({"processes": 2}, "belong together"),
+        ({"coordinator": "here:1", "processes": 2}, "belong together"),
+        ({"coordinator": "here", "processes": 2, "process": 0}, "must be HOST:PORT"),
+        ({"coordinator": "here:99999", "processes": 2, "process": 0}, "must be HOST:PORT"),
+        ({"coordinator": "here:1", "processes": 2, "process": 2}, "must be from 0 to 1, got 2"),
+        ({"heartbeat": 0}, "--heartbeat must be at least 1"),
+    ],
+)
+def test_flags_that_do_not_fit_together_are_refused(flags, reason):
+    with pytest.raises(ValueError, match=reason):
+        ProcessesConfig(**flags)
+
+
+@pytest.mark.parametrize(
+    ("variables", "name"),
+    [
+        ({"SLURM_STEP_NODELIST": "node[1-2]", "SLURM_NTASKS": "2"}, "Slurm"),
+        ({"SLURM_STEP_NODELIST": "node1", "SLURM_NTASKS": "1"}, None),
+        ({"OMPI_MCA_orte_hnp_uri": "1.0;tcp://10.0.0.1:1", "OMPI_COMM_WORLD_SIZE": "4"}, "Open MPI"),
+        ({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, None),
+        ({}, None),
+    ],
+)
+def test_jobs_of_several_processes_are_recognized(monkeypatch, variables, name):
+    for variable, value in variables.items():
+        monkeypatch.setenv(variable, value)
+    assert _find_cluster() == name
+
+
+def test_proxies_of_the_environment_are_bypassed(monkeypatch):
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.setenv("no_proxy", "example.org")
+    monkeypatch.setenv(_NO_PROXY, "")
+    monkeypatch.delenv(_NO_PROXY)
+    _bypass_proxies("node1:1234")
+    assert os.environ[_NO_PROXY] == "example.org,node1"
+
+
+def test_two_processes_give_the_result_of_one(start, command, trained, metrics_of, tmp_path):
+    # A proxy that does not answer, which gRPC would wait for.
+    process = start("launch", "-n", 2, "--", *command(tmp_path / "two"), http_proxy="http://127.0.0.1:9")
+    out, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
+    assert json.loads(out)["parameters"] == 3
+    assert "[0] epoch 1/4" in errors
+    assert "[1] epoch" not in errors
+    for two, one in zip(metrics_of(tmp_path / "two"), metrics_of(trained), strict=True):
+        assert two == pytest.approx(one, abs=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", processes.TASKS)
+def test_processes_give_the_metrics_of_devices(task, tmp_path):
+    for row in processes.compare(task, tmp_path):
+        assert row["from_devices"] < 1e-5, row
+        assert row["from_one"] < 1e-4, row
+
+
+@pytest.mark.slow
+def test_a_run_is_resumed_with_another_number_of_processes(tmp_path):
+    for row in processes.resume_with_others(tmp_path):
+        assert row["difference"] < 1e-4, row
+
+
+@pytest.mark.slow
+def test_killed_processes_are_started_again_to_the_same_metrics(tmp_path):
+    assert all(kill["same"] for kill in processes.kill_many(5, tmp_path))
+
+
+@pytest.mark.slow
+def test_a_signal_to_one_process_saves_the_run_of_all(start, command, tmp_path):
+    folder = tmp_path / "stopped"
+    arguments = [each if each != "4" else "100000" for each in command(folder)]
+    process = start("launch", "-n", 2, "--", *arguments)
+    while not processes.checkpoints_of(folder):
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.05)
+    victim = processes.rank_of(process.pid, 1)
+    assert victim is not None
+    os.kill(victim, signal.SIGTERM)
+    _, errors = process.communicate(timeout=200)
+    assert process.returncode == 128 + signal.SIGTERM, errors
+    assert f"charax resume {folder}" in errors
+
+
+@pytest.mark.slow
+def test_a_batch_that_the_processes_cannot_share_is_refused(start, command, tmp_path):
+    process = start("launch", "-n", 2, "--restarts", 2, "--", *command(tmp_path / "odd"), "--batch-size", 7)
+    _, errors = process.communicate(timeout=200)
+    assert process.returncode == 2, errors
+    assert "mini-batches of 7 cannot be shared by 2 devices" in errors
+    assert "starting again" not in errors
+    assert not (tmp_path / "odd").exists()
+
+
+@pytest.mark.slow
+def test_a_damaged_checkpoint_is_skipped_by_all_processes(start, command, trained, metrics_of, tmp_path):
+    folder = tmp_path / "damaged"
+    process = start("launch", "-n", 2, "--", *command(folder))
+    process.communicate(timeout=300)
+    rows = (folder / "metrics.jsonl").read_text().splitlines(keepends=True)
+    (folder / "metrics.jsonl").write_text("".join(rows[:-1]))  # as if it had not been finished
+    newest = folder / "checkpoints" / max(processes.checkpoints_of(folder), key=int)
+    for path in newest.rglob("*"):
+        if path.is_file() and "position" not in str(path.relative_to(newest)):
+            path.write_bytes(b"damaged")
+    process = start("launch", "-n", 2, "--", "resume", folder)
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
+    assert "is damaged" in errors
+    for two, one in zip(metrics_of(folder), metrics_of(trained), strict=True):
+        assert two == pytest.approx(one, abs=1e-5)
+
+
+@pytest.mark.slow
+def test_a_process_that_comes_later_than_gloo_waits_is_waited_for(tmp_path):
+    """The one that compiles longest: half a minute is gloo's patience, and the coordination service has more."""
+    import subprocess
+    import sys
+
+    script = tmp_path / "late.py"
+    script.write_text(
+        """
+import sys, time
+import jax, jax.numpy as jnp, numpy as np
+from charax.train import Devices, ProcessesConfig, join
+from charax.train._processes import compile_together
+number = int(sys.argv[1])
+with join(ProcessesConfig(f"127.0.0.1:{sys.argv[2]}", 2, number)):
+    devices = Devices()
+    batch = devices.take(np.arange(8.0), np.arange(8))
+    late = lambda x: (time.sleep(40 * number), x.sum())[1]  # while it is traced
+    print(float(compile_together(jax.jit(late))(batch)))
+"""
+    )
+    from charax.train._launch import _free_port
+
+    port, root = str(_free_port()), str(Path(__file__).parents[2])
+    both = [
+        subprocess.Popen(
+            [sys.executable, str(script), str(number), port],
+            env={**os.environ, "PYTHONPATH": root},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(2)
+    ]
+    assert [process.communicate(timeout=200)[0].strip() for process in both] == ["28.0", "28.0"]

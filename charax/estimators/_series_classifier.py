@@ -176,6 +176,8 @@ class SeriesClassifier(ClassifierMixin, AbstractEstimator):
             characteristic_dim=self.characteristic_dim,
             interpolation=self.interpolation,
             count_scale=float(f"{1 / series.lengths.mean():.0e}") if self.counts else None,
+            reads_path=True,
+            readout="mean",
         )
         inputs = series.pack(self.input_scale_, self.duration_)
         solver = self._solver_config()

@@ -148,7 +148,8 @@ class JoinedVelocity(AbstractVelocity):
             if isinstance(velocity, ObservedVelocity):
                 other = velocity.split_covariates(z)
         parts = [
-            velocity(s, x, u, z if isinstance(velocity, ObservedVelocity) else other) for velocity in self.velocities
+            velocity(s, x if "x" in velocity.reads else None, u, z if isinstance(velocity, ObservedVelocity) else other)
+            for velocity in self.velocities
         ]
         if self.per_time:
             is_observed = [isinstance(velocity, ObservedVelocity) for velocity in self.velocities]

@@ -117,7 +117,9 @@ class SeriesDesign:
             jacobian = AccumulatingJacobian(jacobian)
         if not learned:
             return CharacteristicField(ObservedVelocity(k + areas), jacobian)
-        network = mlp([self.state_dim + summary, self.width, learned], key=velocity_key)
+        # The learned directions read what is accumulated, too.
+        state = self.state_dim * (2 if self.readout == "mean" else 1)
+        network = mlp([state + summary, self.width, learned], key=velocity_key)
         velocities = [
             ObservedVelocity(k + areas, covariates=summary),
             NetworkVelocity(network, learned, reads=("u", "context")),

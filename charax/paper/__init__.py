@@ -7,6 +7,7 @@ from charax.paper._experiment import AbstractExperiment
 from charax.paper._report import Column, Report
 from charax.paper.ablation import Ablation
 from charax.paper.equations import Equations
+from charax.paper.forecasts import Forecasts
 from charax.paper.irregular import Irregular
 from charax.paper.kinetic import Kinetic
 from charax.paper.pde import PDE
@@ -34,6 +35,7 @@ EXPERIMENTS: Mapping[str, type[AbstractExperiment]] = MappingProxyType(
             PDE,
             Equations,
             Timeseries,
+            Forecasts,
             Irregular,
             Ablation,
         )

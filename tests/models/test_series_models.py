@@ -96,3 +96,46 @@ def test_the_count_of_parameters_is_that_of_the_model():
     design = SeriesDesign("gru", width=7)
     model = design.build(3, 2, key=jax.random.key(0))
     assert design.count(3, 2) == sum(leaf.size for leaf in jax.tree.leaves(model)) == 7 * 21 + 21 + 7 * 21 + 21 + 16
+
+
+@pytest.mark.parametrize("method", ["cde", "hybrid"])
+def test_a_jacobian_that_reads_the_path_sees_the_observed_values(method):
+    model = build(method, reads_path=True, readout="mean")
+    out = apply(model, TIMES, VALUES, LENGTHS)
+    assert np.isfinite(out.values).all()
+    jacobian = model.ode.field.jacobian.jacobian
+    columns = [
+        np.asarray(jacobian(jnp.full((1, jacobian.characteristic_dim), x), jnp.zeros((1, 4)))) for x in (0.0, 1.0)
+    ]
+    assert np.abs(columns[0] - columns[1]).max() > 1e-3
+
+
+def test_the_mean_read_out_is_the_mean_of_the_state_over_time():
+    model = build("cde", readout="mean")
+    fine, knots = Solver("midpoint", steps=50), jnp.linspace(0, 1, 4 * 50 + 1)
+    one = [jnp.asarray(array[:1]) for array in (TIMES, VALUES, LENGTHS)]
+    solution = model.solve(*one, solver=fine, at=knots)
+    assert solution.trajectory.shape[2] == 4
+    u = np.asarray(solution.trajectory[:, 0])
+    pieces = [np.trapezoid(u[50 * i : 50 * i + 51], axis=0) / 50 * (TIMES[0, i + 1] - TIMES[0, i]) for i in range(4)]
+    np.testing.assert_allclose(solution.u[0, 4:], sum(pieces), rtol=1e-3, atol=1e-4)
+    mean = sum(pieces) / 1.2
+    expected = np.concatenate([u[-1], mean]) @ model.head.weight + model.head.bias
+    np.testing.assert_allclose(apply(model, TIMES, VALUES, LENGTHS, fine).values[0], expected, rtol=1e-2, atol=1e-3)
+
+
+def test_a_single_observation_has_its_own_state_as_the_mean():
+    out = apply(build("cde", readout="mean"), TIMES, VALUES, np.array([1, 1]))
+    assert np.isfinite(out.values).all()
+
+
+def test_windows_and_a_path_that_is_read_go_together():
+    out = apply(build("cde", reads_path=True, readout="mean", windows=3), TIMES, VALUES, LENGTHS)
+    assert np.isfinite(out.values).all()
+
+
+def test_a_gru_reads_its_mean_state_up_to_the_end_of_a_series():
+    model = build("gru", readout="mean")
+    short = apply(model, TIMES[:, :3], VALUES[:, :3], np.array([3, 3])).values
+    np.testing.assert_allclose(apply(model, TIMES, VALUES, np.array([3, 3])).values, short, atol=1e-6)
+    assert model.head.weight.shape[0] == 2 * model.hidden

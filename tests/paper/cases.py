@@ -117,6 +117,13 @@ CASES = {
         figures="intervals.png",
         plotted="forecast-paper-node-fair-seed0",
     ),
+    "forecasts": Case(
+        "--dataset indometh-times --seeds 1 --epochs 1",
+        3,
+        "dataset method scaled_rmse_mean scaled_rmse_sd covered_mean covered_sd parameters seconds",
+        record="seeds",
+        figures="forecasts.png",
+    ),
     "irregular": Case(
         "--dataset BasicMotions --method gru --dropped-percent 30 --seeds 1 --epochs 1",
         1,
@@ -155,6 +162,14 @@ def write_motions(folder: Path) -> None:
         rows = [f"{','.join(map(str, generator.normal(size=4)))}:{i % 2}" for i in range(8)]
         (folder / "uea").mkdir(exist_ok=True)
         (folder / "uea" / f"BasicMotions_{part}.ts").write_text("\n".join(["@classLabel true 0 1", "@data", *rows]))
+
+
+def write_concentrations(folder: Path) -> None:
+    """A small stand-in for indometh.csv, where an experiment looks for it."""
+    times = 0.25 * np.arange(1, 8) ** 1.5
+    rows = [f"{name},{t:.3f},{(2 + name) * np.exp(-t / (1 + name)):.4f}" for name in range(4) for t in times]
+    (folder / "series").mkdir(exist_ok=True)
+    (folder / "series" / "indometh.csv").write_text("\n".join(["series,time,conc", *rows]))
 
 
 def reproduce(name: str, folder: Path) -> tuple[list[str], Called]:

@@ -76,6 +76,7 @@ OTHER: dict[str, dict[str, tuple[dict[str, Any], Any]]] = {
         "epochs": ({}, 7),
     },
     "timeseries": {"method": ({}, ("node",)), "seeds": ({}, 7), "epochs": ({}, 7)},
+    "forecasts": {"dataset": ({}, ("pendulum",)), "seeds": ({}, 2), "epochs": ({}, 7)},
     "irregular": {
         "dataset": ({}, ("BasicMotions",)),
         "method": ({}, ("gru",)),
@@ -105,6 +106,11 @@ RESULTS = {
     },
     "uci": dict.fromkeys(("log_likelihood", "linear", "rmse", "pinball", "pinball_forest", "seconds"), 0.0),
     "separations": _separation_training.Result([0.0], 0.0, 0, 0.0, {}),
+    "forecasts": {
+        "methods": {"c-node": {"scaled_rmse": 0.0, "covered": 0.0}},
+        "parameters": 0,
+        "seconds": 0.0,
+    },
     "irregular": dict.fromkeys(
         ["accuracy", "validation_accuracy", "nfe", "parameters", "seconds", "compile_seconds"], 0.0
     ),
@@ -134,6 +140,7 @@ def work_of(monkeypatch, tmp_path_factory):
             "charax.paper.tabular.evaluate",
             "charax.paper.equations.learn",
             "charax.paper.uci.evaluate",
+            "charax.paper.forecasts.evaluate",
             "charax.paper.irregular.evaluate",
         ):
             monkeypatch.setattr(place, begin)

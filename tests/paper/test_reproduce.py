@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from charax.paper import EXPERIMENTS
-from tests.paper.cases import CASES, Called, Case, call, reproduce, write_motions
+from tests.paper.cases import CASES, Called, Case, call, reproduce, write_concentrations, write_motions
 from tests.paper.claims import CLAIMS
 
 
@@ -43,6 +43,7 @@ def reproduced(request, tmp_path_factory, small_models) -> Reproduced:
     folder = tmp_path_factory.mktemp(request.param)
     small_models.clear()
     write_motions(folder)
+    write_concentrations(folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CHARAX_DATA", str(folder))
         flags, called = reproduce(request.param, folder)

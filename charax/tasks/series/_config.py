@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from charax import data, models, solve, train
 from charax.data import Separator
 from charax.fields import Interpolation
-from charax.models import SeriesMethod
+from charax.models import SeriesMethod, SeriesReadout
 from charax.tasks import series
 from charax.train import (
     AbstractConfig,
@@ -76,12 +76,18 @@ class SeriesConfig(AbstractConfig):
     missing."""
     no_counts: bool = False
     """Leave the number of observations of each channel so far out of the path of cde and hybrid."""
+    state_only: bool = False
+    """Let the Jacobian of cde and hybrid read the state alone, and not the observed values next to it."""
+    readout: SeriesReadout = "mean"
+    """What the outputs of cde, hybrid and gru are made from. last: the last state. mean: its mean over time, too."""
     windows: int | None = None
     """Summarize the path of cde and hybrid by log-signatures over this many windows (log-ODE), for long series."""
     depth: Literal[1, 2] = 2
     """Depth of the log-signatures: 1 has increments, 2 areas too."""
     drop_augmentation: float = 0.7
     """In every mini-batch remove up to this fraction of the observations of each training series, at random."""
+    noise_augmentation: float = 0.0
+    """In every mini-batch add noise of this size to the training series, in units of the standard deviations."""
     solver: SolverConfig = field(default_factory=SolverConfig)
     """How to integrate. The steps of cde and hybrid are those between two observations, or of a window."""
     optimizer: OptimizerConfig = field(
@@ -101,6 +107,7 @@ class SeriesConfig(AbstractConfig):
                 "windows": 1,
                 "dropped_percent": 0,
                 "drop_augmentation": 0,
+                "noise_augmentation": 0,
             },
         )
         check_sizes(self, width="width", state_dim="width", characteristic_dim="k", windows="steps")
@@ -135,6 +142,7 @@ class SeriesConfig(AbstractConfig):
             solver=self._solver(),
             spec=spec,
             drop_augmentation=self.drop_augmentation,
+            noise_augmentation=self.noise_augmentation,
         )
 
     def design(self, spec: "SeriesSpec") -> "models.SeriesDesign":
@@ -156,6 +164,8 @@ class SeriesConfig(AbstractConfig):
             count_scale=None if self.no_counts else float(f"{1 / spec.scaling.length:.0e}"),
             windows=self.windows,
             depth=self.depth,
+            reads_path=not self.state_only,
+            readout=self.readout,
         )
 
     def _solver(self) -> "solve.Solver":

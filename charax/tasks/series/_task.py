@@ -52,7 +52,7 @@ class SeriesTask(AbstractTask):
 
     scaling = SeriesScaling(("height",), Standardizer((0.0,), (1.0,)), duration=2.0, length=5.0)
     task = SeriesConfig(data="series.csv").build_task(SeriesSpec(scaling, ("left", "right"), None))
-    assert task.build(jax.random.key(0)).head.weight.shape == (16, 2)
+    assert task.build(jax.random.key(0)).head.weight.shape == (2 * 16, 2)
     ```
     """
 
@@ -64,6 +64,8 @@ class SeriesTask(AbstractTask):
     """The description of the data."""
     drop_augmentation: float = eqx.field(static=True)
     """Up to this fraction of the observations of a series is removed at random in each step of training."""
+    noise_augmentation: float = eqx.field(static=True, default=0.0)
+    """The standard deviation of noise that is added to the observations in each step of training."""
 
     @property
     def monitor(self) -> str:
@@ -80,8 +82,12 @@ class SeriesTask(AbstractTask):
     def loss(
         self, model: eqx.Module, batch: SeriesSplit, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
+        drop_key, noise_key = jax.random.split(key)
         if self.drop_augmentation:
-            batch = batch._replace(values=drop_values(jnp.asarray(batch.values), self.drop_augmentation, key))
+            batch = batch._replace(values=drop_values(jnp.asarray(batch.values), self.drop_augmentation, drop_key))
+        if self.noise_augmentation:
+            noise = self.noise_augmentation * jax.random.normal(noise_key, batch.values.shape, batch.values.dtype)
+            batch = batch._replace(values=batch.values + noise)
         values = {name: value.mean() for name, value in self.metrics(model, batch).items()}
         return values.pop("loss"), values
 

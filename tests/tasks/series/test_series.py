@@ -202,6 +202,9 @@ def cases(table, tmp_path_factory) -> dict[str, Case]:
         "windows": Case(base, {"windows": 5}, "model"),
         "depth": Case(windows, {"depth": 1}, "model"),
         "drop_augmentation": Case(base, {"drop_augmentation": 0.2}, "task"),
+        "noise_augmentation": Case(base, {"noise_augmentation": 0.2}, "task"),
+        "state_only": Case(base, {"state_only": True}, "model"),
+        "readout": Case(base, {"readout": "last"}, "model"),
     }
 
 

@@ -65,19 +65,22 @@ def docstrings(module: ModuleType) -> Iterator[tuple[str, str]]:
                 yield f"{module.__name__}.{name}.{method}", inspect.cleandoc(getattr(function, "__doc__", None) or "")
 
 
+def marks_of(block: str) -> list[pytest.MarkDecorator]:
+    """Every example of a PDE compiles three solves."""
+    return [pytest.mark.slow] if "charax.pde" in block else []
+
+
 def examples_in_docstrings() -> Iterator[Any]:
     for module in modules():
-        # Every example of a PDE compiles three solves.
-        marks = [pytest.mark.slow] if module.__name__.startswith("charax.pde") else []
         for name, text in docstrings(module):
             for i, block in enumerate(BLOCK.findall(text)):
-                yield pytest.param(block, id=f"{name}-{i}", marks=marks)
+                yield pytest.param(block, id=f"{name}-{i}", marks=marks_of(block))
 
 
 def examples_in_pages() -> Iterator[Any]:
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         for i, block in enumerate(BLOCK.findall(page.read_text())):
-            yield pytest.param(block, id=f"{page.relative_to(ROOT)}-{i}")
+            yield pytest.param(block, id=f"{page.relative_to(ROOT)}-{i}", marks=marks_of(block))
 
 
 IN_DOCSTRINGS, IN_PAGES = list(examples_in_docstrings()), list(examples_in_pages())

@@ -175,15 +175,39 @@ class Forecaster(eqx.Module):
         Returns:
             The forecast.
         """
+        solution = self.solve(start, t, context, solver=solver)
+        scale = jnp.asarray(self.scaling.value_scale, start.dtype)
+        mean = self.scaling.unscale_value(solution.u[:, : self.scaling.values])
+        return Forecast(mean, scale * jnp.exp(self.log_noise), solution)
+
+    def solve(
+        self,
+        start: Float[Array, "batch n"],
+        t: Float[Array, "batch"],
+        context: Float[Array, "batch c"] | None = None,
+        *,
+        solver: Solver | None = None,
+        at: Float[Array, "points"] | None = None,
+    ) -> Solution:
+        """Integrate to the time of each row, in scaled units, and keep what happens on the way if `at` is given.
+
+        Args:
+            start: As in the call.
+            t: As in the call.
+            context: As in the call.
+            solver: As in the call.
+            at: Fractions of the way at which the state, and a learned characteristic, is returned.
+
+        Returns:
+            The solution.
+        """
         values = self.scaling.scale_value(start)
         state = jnp.concatenate([values, jnp.zeros((len(values), self.augment_dim), values.dtype)], axis=1)
         known = jnp.zeros((len(values), 0), values.dtype) if context is None else self.scaling.scale_position(context)
         condition = jnp.concatenate([self.integration_time(t)[:, None], known], axis=1)
         solver = solver or Solver(rtol=1e-3, atol=1e-3, max_steps=512)
-        solution = solver.solve(self.field, state, context=condition)
-        scale = jnp.asarray(self.scaling.value_scale, start.dtype)
-        mean = self.scaling.unscale_value(solution.u[:, : self.scaling.values])
-        return Forecast(mean, scale * jnp.exp(self.log_noise), solution)
+        with_characteristic = at is not None and self.field.characteristic_dim > 0
+        return solver.solve(self.field, state, context=condition, at=at, with_characteristic=with_characteristic)
 
     def integration_time(self, t: Float[Array, "batch"]) -> Float[Array, "batch"]:
         """Compute how long to integrate for a forecast at time t, in multiples of the time range of the data.

@@ -1,22 +1,27 @@
 """The report of a forecaster: observations, forecasts and their prediction intervals, one series at a time."""
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 import plotly.graph_objects as go
+from jaxtyping import Array, Float
 from plotly.subplots import make_subplots
 
 from charax.data import Observations
-from charax.plotting import C_NODE, EXACT, NODE, Section
+from charax.models import Forecaster
+from charax.plotting import C_NODE, EXACT, NODE, Section, moving_curves, principal_directions
+from charax.solve import Solver
 from charax.tasks.forecast._plots import times_along
 from charax.tasks.forecast._task import ForecastTask
 from charax.train import Splits
 
 _SERIES = 24
 _OBSERVATIONS = 500
+_POINTS = 33
 
 
 def report_forecasts(task: ForecastTask, model: eqx.Module, splits: Splits) -> list[Section]:
-    """The first series; the slider chooses one."""
+    """The first series, of which the slider chooses one, and their characteristics and states."""
     series = np.unique(splits.train.series)[:_SERIES]
     names = task.spec.columns.values
     figure = make_subplots(len(names), 1, shared_xaxes=True, vertical_spacing=0.06)
@@ -36,7 +41,39 @@ def report_forecasts(task: ForecastTask, model: eqx.Module, splits: Splits) -> l
         "The forecast continues from the first value of each series; the shaded interval should contain 95% of the "
         "observations. The test observations are the last of each series."
     )
-    return [Section("Forecasts", text, figure, frame_label="series")]
+    return [Section("Forecasts", text, figure, frame_label="series"), *_curve_sections(task, model, splits, series)]
+
+
+def _curve_sections(task: ForecastTask, model: eqx.Module, splits: Splits, series: np.ndarray) -> list[Section]:
+    """Characteristics and states of the series, from their start to the end of the training data."""
+    assert isinstance(model, Forecaster)
+    first = np.asarray([int(np.flatnonzero(splits.train.series == index)[0]) for index in series])
+    start, _, context, _, _ = splits.train.take(first)
+    end = np.full(len(series), float(splits.train.t.max()), np.float32)
+    s = np.linspace(0, 1, _POINTS, dtype=np.float32)
+    u, x = _follow(model, jnp.asarray(start), jnp.asarray(end), jnp.asarray(context), task.solver, jnp.asarray(s))
+    labels, names = np.arange(len(series)), [f"series {index + 1}" for index in series]
+    sections = []
+    if x is not None:
+        axes = [f"x<sub>{i + 1}</sub>" for i in range(x.shape[2])]
+        text = "One curve per series, to the last time of the training data. Drag to turn, move the slider to follow."
+        curves = moving_curves(np.asarray(x), s, labels, names, axes)
+        sections.append(Section("Learned characteristics x(s)", text, curves))
+    coordinates, axes = principal_directions(np.asarray(u))
+    text = (
+        "The states of the same series, in scaled units and with their augmented dimensions, in the directions in "
+        "which they vary most."
+    )
+    return [*sections, Section("Trajectories u(s)", text, moving_curves(coordinates, s, labels, names, axes))]
+
+
+@eqx.filter_jit
+def _follow(
+    model: Forecaster, start: Array, t: Array, context: Array, solver: Solver, at: Array
+) -> tuple[Array, Array | None]:
+    solution = model.solve(start, t, context, solver=solver, at=at)
+    assert solution.trajectory is not None
+    return solution.trajectory, solution.characteristic
 
 
 def _traces(task: ForecastTask, model: eqx.Module, splits: Splits, index: int) -> list[list[go.Scatter]]:
@@ -52,19 +89,32 @@ def _traces(task: ForecastTask, model: eqx.Module, splits: Splits, index: int) -
     )
     rows: list[list[go.Scatter]] = []
     for j in range(mean.shape[1]):
-        shown = {"showlegend": j == 0}
-        around = {
-            "x": np.concatenate([times.t, times.t[::-1]]),
-            "y": np.concatenate([upper[:, j], lower[::-1, j]]),
-            "fill": "toself",
-            "fillcolor": "rgba(0, 114, 178, 0.18)",
-            "line": {"width": 0},
-            "hoverinfo": "skip",
-        }
-        interval = go.Scatter(around, mode="lines", name="95% prediction interval", **shown)
-        line = go.Scatter(x=times.t, y=mean[:, j], line={"color": C_NODE}, mode="lines", name="forecast", **shown)
-        rows.append([interval, line, *(_observed(*part, j) for part in parts)])
+        band = forecast_traces(times.t, mean[:, j], lower[:, j], upper[:, j], shown=j == 0)
+        rows.append([*band, *(_observed(*part, j) for part in parts)])
     return rows
+
+
+def forecast_traces(
+    times: Float[np.ndarray, "n"],
+    mean: Float[np.ndarray, "n"],
+    lower: Float[np.ndarray, "n"],
+    upper: Float[np.ndarray, "n"],
+    *,
+    shown: bool,
+) -> list[go.Scatter]:
+    """The prediction interval, and the forecast."""
+    around = {
+        "x": np.concatenate([times, times[::-1]]),
+        "y": np.concatenate([upper, lower[::-1]]),
+        "fill": "toself",
+        "fillcolor": "rgba(0, 114, 178, 0.18)",
+        "line": {"width": 0},
+        "hoverinfo": "skip",
+    }
+    return [
+        go.Scatter(around, mode="lines", name="95% prediction interval", showlegend=shown),
+        go.Scatter(x=times, y=mean, line={"color": C_NODE}, mode="lines", name="forecast", showlegend=shown),
+    ]
 
 
 def _observed(label: str, part: Observations, symbol: str, color: str, j: int) -> go.Scatter:

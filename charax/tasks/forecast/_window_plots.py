@@ -25,16 +25,14 @@ def plot_windows(task: WindowForecastTask, model: eqx.Module, windows: ForecastW
         The file.
     """
     units, scale = task.spec.units, task.spec.units.value_standardizer
-    chosen = _choose(windows)
+    chosen = choose_windows(windows, _SERIES)
     names = units.values
     unscale = lambda values, j: scale.mean[j] + scale.std[j] * values
     with save_figure(path, width=2.0 + 3.4 * len(chosen), height=0.4 + 2.6 * len(names)) as figure:
         axes = figure.subplots(len(names), len(chosen), squeeze=False, sharex="col", sharey="row")
         for column, row in enumerate(chosen):
             one = windows.take(np.array([row]))
-            end = float(one.times[0, _last(one)[0]])
-            mean, lower, upper = task.forecast(model, _on_grid(one, end))
-            clock = np.linspace(0, end, _POINTS) * units.time_unit
+            clock, mean, lower, upper = forecast_on_grid(task, model, one)
             length = int(one.past_lengths[0])
             before = (one.past_times[0, :length] - one.past_times[0, length - 1]) * units.time_unit
             for j, name in enumerate(names):
@@ -43,7 +41,7 @@ def plot_windows(task: WindowForecastTask, model: eqx.Module, windows: ForecastW
                     ("past", before, unscale(one.past_values[0, :length, j], j)),
                     ("test", one.times[0] * units.time_unit, unscale(one.values[0, :, j], j)),
                 ]
-                plot_forecast(clock, mean[0, :, j], lower[0, :, j], upper[0, :, j], axis, observed=observed)
+                plot_forecast(clock, mean[:, j], lower[:, j], upper[:, j], axis, observed=observed)
                 axis.axvline(0, color="black", linewidth=0.6, alpha=0.5)
                 axes[j, 0].set_ylabel(name)
             axes[-1, column].set_xlabel(f"{units.time} since the last observation")
@@ -58,16 +56,25 @@ def _last(windows: ForecastWindows) -> np.ndarray:
     return observed.shape[1] - 1 - np.argmax(observed[:, ::-1], axis=1)
 
 
-def _choose(windows: ForecastWindows) -> list[int]:
+def choose_windows(windows: ForecastWindows, count: int) -> list[int]:
     """Of each series the window with most past and future; of a single series several."""
     value = windows.past_lengths / windows.past_times.shape[1] + (_last(windows) + 1) / windows.times.shape[1]
     order = np.argsort(-value, kind="stable")
     _, first = np.unique(windows.series[order], return_index=True)
-    chosen = order[np.sort(first)][:_SERIES].tolist()
+    chosen = order[np.sort(first)][:count].tolist()
     if len(chosen) == 1:
         full = np.sort(order[value[order] >= value.max() - 1e-6])
-        chosen = full[np.linspace(0, len(full) - 1, min(_SERIES, len(full))).round().astype(int)].tolist()
+        chosen = full[np.linspace(0, len(full) - 1, min(count, len(full))).round().astype(int)].tolist()
     return chosen
+
+
+def forecast_on_grid(
+    task: WindowForecastTask, model: eqx.Module, one: ForecastWindows
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The times of a grid, and the mean and the prediction interval of one window at them."""
+    end = float(one.times[0, _last(one)[0]])
+    mean, lower, upper = task.forecast(model, _on_grid(one, end))
+    return np.linspace(0, end, _POINTS) * task.spec.units.time_unit, mean[0], lower[0], upper[0]
 
 
 def _on_grid(one: ForecastWindows, end: float) -> ForecastWindows:

@@ -16,6 +16,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from charax.data import DataWarning, ForecastWindows, WindowUnits, read_window_request
 from charax.models import WindowDesign, WindowForecaster, drop_values, forecast_losses
+from charax.plotting import Section
 from charax.solve import Outcome, Solver
 from charax.train import AbstractTask, Predictions, Splits, conformal_quantile, mark_failures, solve_in_batches
 
@@ -237,6 +238,11 @@ class WindowForecastTask(AbstractTask):
         from charax.tasks.forecast._window_plots import plot_windows
 
         return [plot_windows(self, model, splits.test, folder / "forecast.png")]
+
+    def report(self, model: eqx.Module, splits: Splits, *, data: str) -> list[Section]:
+        from charax.tasks.forecast._window_report import report_windows
+
+        return report_windows(self, model, splits)
 
 
 @eqx.filter_jit

@@ -156,7 +156,8 @@ def test_forecasts_of_the_hidden_series_stay_near_the_floor(tmp_path, ask):
 
 def test_the_report_shows_every_series_with_its_interval(forecaster):
     run = load_run(forecaster)
-    (section,) = run.trained.task.report(run.trained.model, run.splits, data="series")
+    task, model = run.trained
+    section, states = task.report(model, run.splits, data="series")
     assert (section.title, section.frame_label) == ("Forecasts", "series")
     assert [frame.name for frame in section.figure.frames] == ["1", "2"]
     interval, line, *observed = section.figure.frames[1].data
@@ -165,3 +166,16 @@ def test_the_report_shows_every_series_with_its_interval(forecaster):
     assert (lower[::-1] < line.y).all()
     assert (line.y < upper).all()
     assert max(map(np.max, (observed[0].x, observed[1].x))) <= np.min(observed[2].x)
+    assert (states.title, len(states.figure.frames)) == ("Trajectories u(s)", 33)
+
+
+def test_the_report_of_a_c_node_shows_its_characteristics(series):
+    config = ForecastConfig(data=str(series), context=("size",), width=2, characteristic_dim=3)
+    loaded = config.load_data()
+    task = config.build_task(loaded.spec)
+    model = task.build(jax.random.key(0))
+    _, section, _ = task.report(model, loaded.splits, data="series")
+    assert section.title == "Learned characteristics x(s)"
+    heads = section.figure.frames[0].data
+    assert all(np.allclose((head.x, head.y, head.z), 0) for head in heads)  # x(0) = 0
+    assert not np.allclose(section.figure.frames[-1].data[0].x, 0)

@@ -216,3 +216,14 @@ def test_a_bad_setting_is_a_sentence_and_leaves_nothing(flags, words, refuse, tm
     monkeypatch.chdir(tmp_path)
     assert re.search(words, refuse("train", "forecast", *flags.split()))
     assert not list(tmp_path.iterdir())
+
+
+def test_the_report_shows_windows_with_what_came_before_and_after(run):
+    loaded = charax.load_run(run)
+    task, model = loaded.trained
+    (section,) = task.report(model, loaded.splits, data="driven")
+    assert (section.title, section.frame_label) == ("Forecasts", "window")
+    interval, line, past, later = section.figure.data[:4]
+    upper, lower = np.split(np.asarray(interval.y), 2)
+    assert ((lower[::-1] < line.y) & (line.y < upper)).all()
+    assert np.max(past.x) == 0 < np.nanmin(later.x)

@@ -162,8 +162,8 @@ SETTINGS: Mapping[Budget, Setting] = MappingProxyType(
             "16x16 (MNIST: 14x14); the paper's layers on the raw channels, width 20 for the C-NODE and for the others "
             "what gives the paper's ratio of parameters; the velocity ends without an activation; trained with bosh3 "
             "at 1e-2, tested at a tolerance a tenth of which changes nothing; batches of 128; 4 epochs; AdamW 2e-2, "
-            "decay 5e-2, cosine, the same for all methods (the best of three learning rates for NODE and C-NODE together, "
-            "on validation); three seeds, two for the methods other than NODE and C-NODE",
+            "decay 5e-2, cosine, the same for all methods (the best of three learning rates for NODE and C-NODE "
+            "together, on validation); three seeds, two for the methods other than NODE and C-NODE",
         ),
         "paper": Setting(
             datasets={name: Size("paper", 100) for name in ("svhn", "cifar10", "mnist")},

@@ -103,9 +103,9 @@ class EquationRegressor(AbstractRegressor):
             (position, time),
             frozen,
         )
-        spread, slope = _differentiate_by_foot(frozen, foot, lax.stop_gradient(time), solver)
-        solution = _solve(networks, foot, time, solver)
+        solution, derivative = _differentiate_by_foot(networks, foot, time, solver)
         assert solution.x is not None
+        spread, slope = lax.stop_gradient(derivative)
         # One step of Newton's method from a root: zero, with the derivative of the foot point in it.
         missed = solution.x - position
         found = (jnp.abs(lax.stop_gradient(missed)) <= _TOLERANCE * (1 + jnp.abs(position))).all(axis=1)
@@ -209,9 +209,8 @@ class EquationRegressor(AbstractRegressor):
         solver = dataclasses.replace(solver or DEFAULT_EQUATION_SOLVER, adjoint="direct", per_sample=False)
         foot, time = self.scaling.scale_position(foot_point), t[:, None] / self.scaling.time
         scale = jnp.asarray(self.scaling.position_scale, foot.dtype)
-        return (
-            _differentiate_by_foot((self.initial_network, self.field), foot, time, solver)[0] * scale[:, None] / scale
-        )
+        networks = (self.initial_network, self.field)
+        return _differentiate_by_foot(networks, foot, time, solver)[1][0] * scale[:, None] / scale
 
     def _scale(self, x: Array, t: Array, u: Array) -> tuple[Array, Array, Array]:
         return self.scaling.scale_position(x), t[:, None] / self.scaling.time, self.scaling.scale_value(u)
@@ -219,15 +218,16 @@ class EquationRegressor(AbstractRegressor):
 
 def _differentiate_by_foot(
     networks: tuple[Network, EquationField], foot: Array, time: Array, solver: Solver
-) -> tuple[Float[Array, "points d d"], Float[Array, "points n d"]]:
-    """∂x/∂ξ and ∂u/∂ξ at the end of the characteristics."""
+) -> tuple[Solution, tuple[Float[Array, "points d d"], Float[Array, "points n d"]]]:
+    """The solution along the characteristics, and ∂x/∂ξ and ∂u/∂ξ at their end."""
 
-    def end(foot: Array) -> tuple[Array | None, Array]:
+    def end(foot: Array) -> tuple[tuple[Array | None, Array], Solution]:
         solution = _solve(networks, foot, time, solver)
-        return solution.x, solution.u
+        return (solution.x, solution.u), solution
 
-    along = lambda unit: jax.jvp(end, (foot,), (jnp.broadcast_to(unit, foot.shape),))[1]
-    return jax.vmap(along, out_axes=-1)(jnp.eye(foot.shape[1], dtype=foot.dtype))  # pyright: ignore[reportReturnType]
+    along = lambda unit: jax.jvp(end, (foot,), (jnp.broadcast_to(unit, foot.shape),), has_aux=True)[1:]
+    derivative, solution = jax.vmap(along, out_axes=(-1, None))(jnp.eye(foot.shape[1], dtype=foot.dtype))
+    return solution, derivative
 
 
 def _divide(matrix: Float[Array, "points d d"], vector: Float[Array, "points d"]) -> Float[Array, "points d"]:

@@ -59,23 +59,22 @@ class Term:
     """The standard error of the coefficient, from the curvature of the sum of squares."""
 
 
-class Chosen(NamedTuple):
-    """The best formula."""
-
-    fit: Fit
-    normal: Normal
-    terms: tuple[Term, ...]
-    text: str
-    accepted: bool
-    """Whether its error is that of the networks."""
-
-
 class _Slot(NamedTuple):
     """A weight of a formula."""
 
     part: str
     term: int
     output: int
+
+
+class Chosen(NamedTuple):
+    """The best formula."""
+
+    fit: Fit
+    terms: tuple[Term, ...]
+    text: str
+    accepted: bool
+    """Whether its error is that of the networks."""
 
 
 def search_formula(network: Fit, train: SolutionSamples, validation: SolutionSamples, solver: Solver) -> Chosen:
@@ -113,10 +112,12 @@ def search_formula(network: Fit, train: SolutionSamples, validation: SolutionSam
     assert best is not None
     _, fit, chosen = best
     fit = minimize(fit, train, solver, steps=60)
-    normal = normal_equations(fit, train, solver)
-    terms = _describe(fit.model, normal, chosen)
     accepted = _is_as_good(fit.model, network.model, validation, solver)
-    return Chosen(fit, normal, terms, write_equation(terms, fit.model), accepted)
+    if accepted:  # nothing is left to select, so that the validation split may be fitted, too
+        train = SolutionSamples(*map(np.concatenate, zip(train, validation, strict=True)))
+        fit = minimize(fit, train, solver, steps=60)
+    terms = _describe(fit.model, normal_equations(fit, train, solver), chosen)
+    return Chosen(fit, terms, write_equation(terms, fit.model), accepted)
 
 
 def _is_as_good(

@@ -18,12 +18,11 @@ from jaxtyping import Array, Bool, Float
 from charax.data import SolutionSamples
 from charax.models import EquationRegressor
 from charax.solve import Solver
+from charax.tasks.pde._apply import BATCH, apply_model
 from charax.train import padded_batches
 
 _LEAST_GAIN = 1e-3
 """Two steps in a row that reduce the sum of squares by less than this end a fit."""
-_CHUNK = 256
-"""Samples per call of a compiled function."""
 _FORMULA_RIDGE = 1e-3
 """The ridge of the weights of a formula, relative to that of the networks: enough for a unique solution."""
 
@@ -84,7 +83,11 @@ def minimize(fit: Fit, samples: SolutionSamples, solver: Solver, *, steps: int =
     cost, gradient, hessian = system.linearize(vector)
     damping, growth, small = 1e-2 * float(np.diag(hessian).mean()), 2.0, 0
     for _ in range(steps):
-        step = -np.linalg.solve(hessian + damping * np.eye(len(vector)), gradient)
+        try:
+            step = -np.linalg.solve(hessian + damping * np.eye(len(vector)), gradient)
+        except np.linalg.LinAlgError:  # to rounding, parameters without effect
+            damping, growth = max(damping * growth, 1e-9 * float(np.diag(hessian).max())), 2 * growth
+            continue
         trial = system.cost(vector + step)
         gain = (cost - trial) / max(float(step @ (damping * step - gradient)), 1e-300)
         if not (np.isfinite(trial) and gain > 0):
@@ -139,7 +142,9 @@ class _System:
 
 def evaluate_errors(model: EquationRegressor, samples: SolutionSamples, solver: Solver) -> Errors:
     """The errors at samples."""
-    return Errors(*_in_chunks(lambda rows: _errors(model, rows, solver), samples))
+    at = lambda rows: apply_model(model, jnp.concatenate([rows[0], rows[1][:, None]], axis=1), solver)[1:3]
+    u, found = _in_chunks(at, samples)
+    return Errors((u - samples.u) / np.asarray(model.scaling.value_scale, u.dtype), found)
 
 
 class Normal(NamedTuple):
@@ -192,15 +197,8 @@ def _as_arrays(samples: SolutionSamples) -> _Rows:
 
 def _in_chunks(function: Callable[[_Rows], tuple[Array, ...]], samples: SolutionSamples) -> tuple[np.ndarray, ...]:
     """Call a compiled function with one shape, whatever the number of samples: it is compiled once for all data."""
-    parts = [function(_as_arrays(samples.take(rows))) for rows in padded_batches(len(samples.t), _CHUNK)]
+    parts = [function(_as_arrays(samples.take(rows))) for rows in padded_batches(len(samples.t), BATCH)]
     return tuple(np.concatenate(pieces)[: len(samples.t)] for pieces in zip(*parts, strict=True))
-
-
-@eqx.filter_jit
-def _errors(model: EquationRegressor, rows: _Rows, solver: Solver) -> tuple[Array, Array]:
-    x, t, u = rows
-    out = model(x, t, solver=solver)
-    return (out.u - u) / jnp.asarray(model.scaling.value_scale, u.dtype), out.found
 
 
 @eqx.filter_jit

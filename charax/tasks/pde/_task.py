@@ -28,7 +28,7 @@ from charax.pde._entropy import solve_entropy
 from charax.pde._foot import PointStatus
 from charax.plotting import Section
 from charax.solve import Solver
-from charax.solve._roots import freeze
+from charax.tasks.pde._apply import BATCH, apply_model
 from charax.train import AbstractTask, Predictions, Program, Splits, mark_failures, solve_in_batches
 
 Coefficients = dict[str, Float[np.ndarray, "points"]]
@@ -151,19 +151,18 @@ class PDETask(AbstractTask):
             (lower, upper) per space dimension; it includes the range of the data.
         """
         lower, upper = np.asarray(self.spec.lower), np.asarray(self.spec.upper)
-        shares = np.random.default_rng(0).uniform(size=(256, len(lower)))
-        face = np.arange(256) % (2 * len(lower) - 1)  # all faces of the box but the initial one
-        shares[np.arange(256), face // 2] = np.where(face == 2 * len(lower) - 2, 1.0, face % 2)
+        shares = np.random.default_rng(0).uniform(size=(BATCH, len(lower)))
+        face = np.arange(BATCH) % (2 * len(lower) - 1)  # all faces of the box but the initial one
+        shares[np.arange(BATCH), face // 2] = np.where(face == 2 * len(lower) - 2, 1.0, face % 2)
         points = (lower + shares * (upper - lower)).astype(np.float32)
-        out = _find_feet(model, jnp.asarray(points), self.solver)
-        feet, found = np.asarray(out[0]), np.asarray(out[1])
+        found, feet = map(np.asarray, apply_model(model, jnp.asarray(points), self.solver)[2:])
         ends = np.concatenate([feet[found], lower[None, :-1], upper[None, :-1]])
         return tuple((float(low), float(high)) for low, high in zip(ends.min(axis=0), ends.max(axis=0), strict=True))
 
     def loss(
         self, model: eqx.Module, batch: SolutionSamples, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
-        out = _freeze_formula(model)(batch.x, batch.t, solver=self.solver)  # pyright: ignore[reportCallIssue]
+        out = _without_formula(model)(batch.x, batch.t, solver=self.solver)  # pyright: ignore[reportCallIssue]
         # A characteristic that was not found has no gradient; the other points are learned without it.
         error = jnp.where(out.found, self._squared_error(out.u, batch.u), 0)
         lost = 1 - out.found.mean()
@@ -224,7 +223,7 @@ class PDETask(AbstractTask):
         )
 
     def evaluate(
-        self, model: eqx.Module, points: Float[np.ndarray, "points dt"], *, batch_size: int = 256
+        self, model: eqx.Module, points: Float[np.ndarray, "points dt"], *, batch_size: int = BATCH
     ) -> tuple[Float[np.ndarray, "points n"], Bool[np.ndarray, "points"]]:
         """Evaluate the learned function.
 
@@ -236,8 +235,8 @@ class PDETask(AbstractTask):
         Returns:
             The values, and whether a characteristic was found for each point.
         """
-        solve = lambda rows, solver: _evaluate(model, jnp.asarray(points[rows]), solver)
-        _, u, found = solve_in_batches(solve, len(points), self.solver, batch_size=batch_size)
+        solve = lambda rows, solver: apply_model(model, jnp.asarray(points[rows]), solver)
+        _, u, found, _ = solve_in_batches(solve, len(points), self.solver, batch_size=batch_size)
         return u, found
 
     def evaluate_past_shocks(
@@ -291,7 +290,7 @@ class PDETask(AbstractTask):
         return u, both(model, jnp.asarray(u)[:, None]), None if known is None else both(known, jnp.asarray(u))
 
     def programs(self, model: eqx.Module) -> dict[str, Program]:
-        values = lambda points: _evaluate(model, points, self.solver)[0]
+        values = lambda points: apply_model(model, points, self.solver)[0]
         columns = ", ".join((*self.spec.position_columns, "t"))
         return {
             "solution": Program(
@@ -326,21 +325,9 @@ class PDETask(AbstractTask):
         )
 
 
-def _freeze_formula(model: eqx.Module) -> eqx.Module:
-    """Gradient descent trains the networks: the weights of a formula are found afterwards."""
-    if not isinstance(model, EquationRegressor) or model.field.velocity.formula is None:
+def _without_formula(model: eqx.Module) -> eqx.Module:
+    """Gradient descent trains the networks; a formula, whose weights are zero until then, is found afterwards."""
+    if not isinstance(model, EquationRegressor):
         return model
     where = lambda it: (it.field.velocity.formula, it.field.source.formula)
-    return eqx.tree_at(where, model, freeze(where(model)))
-
-
-@eqx.filter_jit
-def _find_feet(model: eqx.Module, points: Array, solver: Solver) -> tuple[Array, Array]:
-    out = model(points[:, :-1], points[:, -1], solver=solver)  # pyright: ignore[reportCallIssue]
-    return out.foot_point, out.found
-
-
-@eqx.filter_jit
-def _evaluate(model: eqx.Module, points: Array, solver: Solver) -> tuple[Array, Array, Array]:
-    out = model(points[:, :-1], points[:, -1], solver=solver)  # pyright: ignore[reportCallIssue]
-    return jnp.where(out.found[:, None], out.u, jnp.nan), out.u, out.found
+    return eqx.tree_at(where, model, (None, None), is_leaf=lambda it: it is None)

@@ -1,0 +1,19 @@
+"""A model at points of space and time, compiled once for everything that asks for values."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from charax.solve import Solver
+
+BATCH = 256
+"""Points per call. Compiling takes longer than solving, so that all callers share one shape."""
+
+
+@eqx.filter_jit
+def apply_model(
+    model: eqx.Module, points: Float[Array, "points dt"], solver: Solver
+) -> tuple[Float[Array, "points n"], Float[Array, "points n"], Bool[Array, "points"], Float[Array, "points d"]]:
+    """The values with NaN where there is no characteristic, the values, whether there is one, and its foot point."""
+    out = model(points[:, :-1], points[:, -1], solver=solver)  # pyright: ignore[reportCallIssue]
+    return jnp.where(out.found[:, None], out.u, jnp.nan), out.u, out.found, out.foot_point

@@ -1,8 +1,8 @@
 """How long known PDEs take at many points, float64: `python -m benchmarks.pde_points [POINTS] [PROBLEM …]`.
 
 Prints one JSON line: for each problem the seconds of a call after compilation, of the first call with compilation, and
-the largest error against the closed form; and the peak memory of the process. For all problems it is also written to
-docs/results/pde-points.json.
+the largest error against the closed form; the peak memory of the process; and the seconds of the entropy solution of
+problems with a shock. For all problems it is also written to docs/results/pde-points.json.
 """
 
 import json
@@ -47,12 +47,40 @@ def measure(name: str, points: int) -> dict[str, float | str]:
     return {"problem": name, "seconds": seconds, "seconds_first": first, "error": error}
 
 
+ENTROPY = {"burgers-sine": 3.0, "burgers-gaussian": 5.0, "traffic": 4.0}
+"""Problems with a shock, and the last time: about three times that of the shock."""
+
+
+def measure_entropy(name: str, points: int) -> dict[str, float | str]:
+    """One row: the entropy solution at random points before and after the shock."""
+    problem = PROBLEMS[name]()
+    random = np.random.default_rng(0)
+    x = jnp.asarray(random.uniform(-2, 2, (points, 1)))
+    t = jnp.asarray(random.uniform(0, ENTROPY[name], points))
+
+    def clock() -> tuple[float, float]:
+        start, used = time.perf_counter(), time.process_time()
+        jax.block_until_ready(solve(problem, x, t, after_shock="entropy"))
+        return time.perf_counter() - start, time.process_time() - used
+
+    first, first_cpu = clock()
+    calls = [clock() for _ in range(3)]
+    return {
+        "problem": name,
+        "seconds": min(seconds for seconds, _ in calls),
+        "cpu_seconds": min(cpu for _, cpu in calls),
+        "seconds_first": first,
+        "cpu_seconds_first": first_cpu,
+    }
+
+
 def main() -> None:
     jax.config.update("jax_enable_x64", True)
     points = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
     rows = [measure(name, points) for name in sys.argv[2:] or PROBLEMS]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    answer = {"points": points, "peak_megabytes": round(peak), "rows": rows}
+    entropy = [measure_entropy(name, points) for name in ENTROPY if not sys.argv[2:] or name in sys.argv[2:]]
+    answer = {"points": points, "peak_megabytes": round(peak), "rows": rows, "entropy_rows": entropy}
     print(json.dumps(answer))
     if len(sys.argv) <= 2:
         OUTPUT.write_text(json.dumps(answer, indent=2) + "\n")

@@ -20,6 +20,7 @@ from ._methods import parse_method as parse_method
 from ._names import METHOD_NAMES as METHOD_NAMES
 from ._names import Dependence as Dependence
 from ._names import FlowMethod as FlowMethod
+from ._names import FluxShape as FluxShape
 from ._names import ForecastMethod as ForecastMethod
 from ._names import JacobianForm as JacobianForm
 from ._names import Method as Method
@@ -55,6 +56,7 @@ from ._series_ode import ObservedSeriesModel as ObservedSeriesModel
 from ._series_ode import PathReading as PathReading
 from ._series_ode import SummarySeriesModel as SummarySeriesModel
 from ._terms import default_terms as default_terms
+from ._terms import flux_terms as flux_terms
 from ._terms import parse_term as parse_term
 from ._time_regressor import TimeRegressor as TimeRegressor
 from ._vector_architecture import VectorArchitecture as VectorArchitecture

@@ -1,11 +1,10 @@
 """Regressors of u(x, t) by the name of their method."""
 
-from collections.abc import Sequence
+from typing import Any
 
 from jaxtyping import PRNGKeyArray
 
 from charax.models._equation_regressor import EquationRegressor
-from charax.models._names import Dependence
 from charax.models._network_regressor import NetworkRegressor
 from charax.models._path_regressor import PathRegressor
 from charax.models._regressor import AbstractRegressor
@@ -18,11 +17,8 @@ def build_regressor(
     scaling: Scaling,
     *,
     width: int,
-    velocity_reads: Sequence[Dependence] = ("u",),
-    source_reads: Sequence[Dependence] = ("u",),
-    velocity_terms: Sequence[str] = (),
-    source_terms: Sequence[str] = (),
     key: PRNGKeyArray,
+    **structure: Any,
 ) -> AbstractRegressor:
     """Build a regressor of solutions of PDEs.
 
@@ -39,11 +35,8 @@ def build_regressor(
             paper's baseline, "node-fair" learns the initial value, too, and "mlp" is a network of x and t.
         scaling: The units of the data.
         width: The width of the hidden layers.
-        velocity_reads: What the velocity of "equation" depends on; other methods ignore it.
-        source_reads: What the source of "equation" depends on; other methods ignore it.
-        velocity_terms: Terms of the formula of the velocity of "equation"; other methods ignore it.
-        source_terms: Terms of the formula of the source of "equation"; other methods ignore it.
         key: Random key of the initial weights.
+        structure: What `EquationRegressor.build` takes in addition; other methods ignore it.
 
     Returns:
         The regressor.
@@ -55,9 +48,7 @@ def build_regressor(
         case "c-node":
             return PathRegressor.build(scaling, width=width, key=key)
         case "equation":
-            reads = {"velocity_reads": velocity_reads, "source_reads": source_reads}
-            terms = {"velocity_terms": velocity_terms, "source_terms": source_terms}
-            return EquationRegressor.build(scaling, width=width, **reads, **terms, key=key)
+            return EquationRegressor.build(scaling, width=width, key=key, **structure)
         case "node" | "node-fair":
             return TimeRegressor.build(scaling, width=width, fair=method == "node-fair", key=key)
         case "mlp":

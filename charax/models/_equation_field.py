@@ -6,16 +6,18 @@ from collections.abc import Sequence
 from typing import get_args
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from charax.fields import AbstractField, Condition, Read, Time
-from charax.models._names import Dependence
+from charax.models._known import KnownSource
+from charax.models._names import Dependence, FluxShape
 from charax.models._regressor import zero_mlp
 from charax.models._scaling import Scaling
 from charax.models._terms import parse_term
-from charax.nn import Network
+from charax.nn import Chain, Network, mlp
 
 
 def check_dependence(reads: Sequence[str]) -> tuple[Dependence, ...]:
@@ -44,13 +46,17 @@ class Formula(eqx.Module):
     scaling: Scaling = eqx.field(static=True)
     scales: tuple[float, ...] = eqx.field(static=True)
     """The root mean square of every term over the range of the data, as a power of two."""
+    of_flux: bool = eqx.field(static=True, default=False)
+    """Whether the terms are those of a flux f(u), whose derivative by u is what is evaluated."""
 
     @classmethod
-    def build(cls, terms: Sequence[str], reads: Sequence[str], scaling: Scaling, outputs: int) -> "Formula":
+    def build(
+        cls, terms: Sequence[str], reads: Sequence[str], scaling: Scaling, outputs: int, *, of_flux: bool = False
+    ) -> "Formula":
         """Build a formula whose weights are zero."""
         reads = check_dependence(reads)
-        scales = _typical_sizes(terms, reads, scaling)
-        return cls(jnp.zeros((len(terms), outputs)), tuple(terms), reads, scaling, scales)
+        scales = _typical_sizes(terms, reads, scaling, of_flux=of_flux)
+        return cls(jnp.zeros((len(terms), outputs)), tuple(terms), reads, scaling, scales, of_flux)
 
     def evaluate(
         self, x: Float[Array, "batch d"], t: Float[Array, "batch 1"], u: Float[Array, "batch n"]
@@ -64,11 +70,22 @@ class Formula(eqx.Module):
         rows = jnp.concatenate([available[name] for name in self.reads], axis=1)
         names = name_variables(self.reads, self.scaling)
         values = {name: rows[:, i] for i, name in enumerate(names)}
-        columns = [jnp.broadcast_to(parse_term(term, names)(values), rows.shape[:1]) for term in self.terms]
+
+        def column(term: str) -> Array:
+            evaluate = lambda values: jnp.broadcast_to(parse_term(term, names)(values), rows.shape[:1]).astype(
+                rows.dtype
+            )
+            if not self.of_flux:
+                return evaluate(values)
+            return jax.jvp(lambda u: evaluate({"u": u}), (values["u"],), (jnp.ones_like(values["u"]),))[1]
+
+        columns = [column(term) for term in self.terms]
         return jnp.stack(columns, axis=1) / jnp.asarray(self.scales, rows.dtype)
 
 
-def _typical_sizes(terms: Sequence[str], reads: Sequence[Dependence], scaling: Scaling) -> tuple[float, ...]:
+def _typical_sizes(
+    terms: Sequence[str], reads: Sequence[Dependence], scaling: Scaling, *, of_flux: bool
+) -> tuple[float, ...]:
     grid = np.linspace(-1.5, 1.5, 13)
 
     def spread(centers: Sequence[float], scales: Sequence[float]) -> list[np.ndarray]:
@@ -84,8 +101,36 @@ def _typical_sizes(terms: Sequence[str], reads: Sequence[Dependence], scaling: S
     values = dict(zip(names, itertools.chain.from_iterable(columns[name] for name in reads), strict=True))
     with np.errstate(all="ignore"):
         evaluated = [np.asarray(parse_term(term, names)(values), float) for term in terms]
+        if of_flux:
+            evaluated = [np.gradient(np.broadcast_to(value, grid.shape), values["u"]) for value in evaluated]
         sizes = [float(np.sqrt(np.mean(np.square(value[np.isfinite(value)])))) for value in evaluated]
     return tuple(2.0 ** round(math.log2(size)) if 0 < size < math.inf else 1.0 for size in sizes)
+
+
+class Periodic(eqx.Module):
+    """A network that reads the sine and the cosine of positions on a circle instead of the positions themselves."""
+
+    network: Network
+    periods: tuple[float, ...] = eqx.field(static=True)
+    """Of the first inputs, in scaled units."""
+
+    def __call__(self, inputs: Float[Array, "batch inputs"]) -> Float[Array, "batch outputs"]:
+        size = len(self.periods)
+        angle = inputs[:, :size] * (2 * np.pi / np.asarray(self.periods, np.float32))
+        return self.network(jnp.concatenate([jnp.sin(angle), jnp.cos(angle), inputs[:, size:]], axis=1))
+
+
+def scale_periods(period: Sequence[float], scaling: Scaling) -> tuple[float, ...]:
+    """Check that there is a period per space dimension, or none at all, and convert them to scaled units."""
+    if not period:
+        return ()
+    if len(period) != scaling.dim:
+        raise ValueError(
+            f"positions have {scaling.dim} dimensions, so give a period for each of them, got {len(period)}"
+        )
+    if not all(0 < length < math.inf for length in period):
+        raise ValueError(f"a period must be a number above 0, got {', '.join(map(str, period))}")
+    return tuple(length / scale for length, scale in zip(period, scaling.position_scale, strict=True))
 
 
 class Coefficient(eqx.Module):
@@ -98,6 +143,8 @@ class Coefficient(eqx.Module):
     network: Network
     reads: tuple[Dependence, ...] = eqx.field(static=True)
     formula: Formula | None = None
+    flux: FluxShape | None = eqx.field(static=True, default=None)
+    """If this is the derivative of a flux f(u): what is known about f."""
 
     @classmethod
     def build(
@@ -108,34 +155,66 @@ class Coefficient(eqx.Module):
         *,
         width: int,
         terms: Sequence[str] = (),
+        period: Sequence[float] = (),
+        flux: FluxShape | None = None,
         key: PRNGKeyArray,
     ) -> "Coefficient":
         """Build a coefficient with one hidden layer; it is zero before training, so that no characteristics cross."""
         reads = check_dependence(reads)
+        if flux is not None and (reads != ("u",) or scaling.values != 1):
+            raise ValueError("a flux f(u) needs a velocity that reads u only, and a single value u: leave flux out")
+        if flux not in (None, "any") and outputs != 1:
+            raise ValueError(f"a flux that is {flux} is for one space dimension, got {outputs}: choose any")
         sizes = {"x": scaling.dim, "t": 1, "u": scaling.values}
         inputs = sum(sizes[name] for name in reads)
-        line, network = (zero_mlp([inputs, *hidden, outputs], key=key) for hidden in ([], [width]))
-        return cls(line, network, reads, Formula.build(terms, reads, scaling, outputs) if terms else None)
+        periods = scale_periods(period, scaling) if "x" in reads else ()
+        # The slope of a square or of a size is zero at zero, from where nothing would be learned.
+        build = zero_mlp if flux in (None, "any") else mlp
+        parts = [build([inputs + len(periods), *hidden, outputs], key=key) for hidden in ([], [width])]
+        line, network = (Periodic(part, periods) for part in parts) if periods else parts
+        formula = Formula.build(terms, reads, scaling, outputs, of_flux=flux is not None) if terms else None
+        return cls(line, network, reads, formula, flux)
 
     def __call__(
         self, x: Float[Array, "batch d"], t: Float[Array, "batch 1"], u: Float[Array, "batch n"]
     ) -> Float[Array, "batch outputs"]:
         available = {"x": x, "t": t, "u": u}
         inputs = jnp.concatenate([available[name] for name in self.reads], axis=1)
-        learned = self.line(inputs) + self.network(inputs)
+        match self.flux:
+            case "increasing" | "decreasing":
+                learned = jnp.square(self.line(inputs) + self.network(inputs))
+            case "convex" | "concave":
+                learned = _increase(self.line)(inputs) + _increase(self.network)(inputs)
+            case _:
+                learned = self.line(inputs) + self.network(inputs)
+        if self.flux in ("decreasing", "concave"):
+            learned = -learned
         return learned if self.formula is None else learned + self.formula.evaluate(x, t, u) @ self.formula.weights
+
+
+def _increase(network: Network) -> Network:
+    """The network with positive weights, and so an increasing function of each input; biases are free."""
+    assert isinstance(network, Chain)
+    size = lambda leaf: jnp.abs(leaf) if eqx.is_inexact_array(leaf) and leaf.ndim == 2 else leaf
+    return jax.tree.map(size, network)
 
 
 class EquationField(AbstractField):
     """dx/dt = a(x, t, u) and du/dt = c(x, t, u); the time is the context."""
 
     velocity: Coefficient
-    source: Coefficient
+    source: Coefficient | KnownSource
     dim: int = eqx.field(static=True)
 
     @property
     def characteristic_dim(self) -> int:
         return self.dim
+
+    @property
+    def learned(self) -> dict[str, Coefficient]:
+        """The coefficients that are learned, by their names."""
+        source = {"source": self.source} if isinstance(self.source, Coefficient) else {}
+        return {"velocity": self.velocity, **source}
 
     @property
     def reads(self) -> frozenset[Read]:

@@ -1,17 +1,21 @@
 """The structured form: the equation uₜ + a·∇u = c itself is learned, and can be plotted."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from charax.fields import Timed
-from charax.models._equation_field import Coefficient, EquationField
+from charax.models._equation_field import Coefficient, EquationField, Periodic, name_variables, scale_periods
+from charax.models._known import KnownInitial, KnownSource, check_given
+from charax.models._names import FluxShape
 from charax.models._regressor import DEFAULT_EQUATION_SOLVER, AbstractRegressor, RegressionResult, succeeded
 from charax.models._scaling import Scaling
 from charax.nn import Network, mlp
@@ -21,6 +25,8 @@ from charax.solve._roots import freeze, search_roots
 if TYPE_CHECKING:
     from charax.models._equation_problem import LearnedProblem
 
+_QUADRATURE = 48
+"""Nodes of the integral of the velocity."""
 _TOLERANCE = 1e-4
 """Of the position at which a characteristic ends, in scaled units."""
 
@@ -60,6 +66,10 @@ class EquationRegressor(AbstractRegressor):
         source_reads: Sequence[str] = ("u",),
         velocity_terms: Sequence[str] = (),
         source_terms: Sequence[str] = (),
+        known_source: Sequence[str] | Callable[..., Array] = (),
+        known_initial: Sequence[str] | Callable[..., Array] = (),
+        period: Sequence[float] = (),
+        flux: FluxShape | None = None,
         key: PRNGKeyArray,
     ) -> "EquationRegressor":
         """Build a regressor with two hidden layers for u₀ and one for each coefficient.
@@ -71,23 +81,37 @@ class EquationRegressor(AbstractRegressor):
             source_reads: What c depends on, of "x", "t" and "u".
             velocity_terms: Terms of a formula that is added to the network of a, such as "u**2"; see `default_terms`.
             source_terms: Terms of a formula that is added to the network of c.
+            known_source: c, if it is known: a formula per value, such as ("-0.2*u",), or a function of (x, t, u).
+            known_initial: u₀, if it is known: a formula per value, or a function of x.
+            period: The period of each position, if all functions of x are periodic.
+            flux: Learn a(u) as the derivative of a flux f(u) of which this is known; `velocity_terms` are then terms
+                of f, see `flux_terms`.
             key: Random key of the initial weights.
 
         Returns:
             The regressor.
 
         Raises:
-            ValueError: If a coefficient depends on nothing, or on anything else, or a term is not a formula.
+            ValueError: If a coefficient depends on nothing, or on anything else, or a formula cannot be read, or a
+                flux does not suit the data.
         """
         keys = jax.random.split(key, 3)
         d, n = scaling.dim, scaling.values
-        field = EquationField(
-            Coefficient.build(velocity_reads, scaling, d, width=width, terms=velocity_terms, key=keys[0]),
-            Coefficient.build(source_reads, scaling, n, width=width, terms=source_terms, key=keys[1]),
-            d,
-        )
-        initial = mlp([d, width, width, n], key=keys[2])
-        return cls(initial_network=initial, field=field, scaling=scaling)
+        build = partial(Coefficient.build, scaling=scaling, width=width, period=period)
+        if known_source:
+            names = name_variables(("x", "t", "u"), scaling)
+            source = KnownSource(check_given(known_source, names, scaling, "source"), names, scaling)
+        else:
+            source = build(source_reads, outputs=n, terms=source_terms, key=keys[1])
+        velocity = build(velocity_reads, outputs=d, terms=velocity_terms, flux=flux, key=keys[0])
+        periods = scale_periods(period, scaling)
+        if known_initial:
+            names = name_variables(("x",), scaling)
+            initial = KnownInitial(check_given(known_initial, names, scaling, "initial value"), names, scaling)
+        else:
+            initial = mlp([d + len(periods), width, width, n], key=keys[2])
+            initial = Periodic(initial, periods) if periods else initial
+        return cls(initial_network=initial, field=EquationField(velocity, source, d), scaling=scaling)
 
     def __call__(
         self, x: Float[Array, "points d"], t: Float[Array, "points"], *, solver: Solver | None = None
@@ -166,6 +190,26 @@ class EquationRegressor(AbstractRegressor):
         """
         unit = jnp.asarray(self.scaling.value_scale, x.dtype) / self.scaling.time
         return unit * self.field.source(*self._scale(x, t, u))
+
+    def flux(self, u: Float[Array, "batch"]) -> Float[Array, "batch d"]:
+        """Compute the flux f(u) = ∫a du of a conservation law uₜ + f(u)ₓ = c, in the units of the data.
+
+        Args:
+            u: Values.
+
+        Returns:
+            The flux, which is zero at u = 0.
+
+        Raises:
+            ValueError: If the velocity reads anything but a single u.
+        """
+        if self.field.velocity.reads != ("u",) or self.scaling.values != 1:
+            raise ValueError("only a velocity a(u) of a single value is the derivative of a flux")
+        points, weights = np.polynomial.legendre.leggauss(_QUADRATURE)
+        values = (u[:, None] * jnp.asarray((points + 1) / 2, u.dtype)).reshape(-1, 1)
+        x = jnp.zeros((len(values), self.scaling.dim), u.dtype)
+        speeds = self.velocity(x, jnp.zeros(len(values), u.dtype), values).reshape(len(u), len(points), -1)
+        return u[:, None] * jnp.einsum("bqd,q->bd", speeds, jnp.asarray(weights / 2, u.dtype))
 
     def initial(self, x: Float[Array, "batch d"]) -> Float[Array, "batch n"]:
         """Compute the learned initial value u₀(x), in the units of the data.

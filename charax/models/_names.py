@@ -31,3 +31,5 @@ Preset = Literal["small", "cpu", "paper", "dense", "ode"]
 """The presets of `find_design`."""
 Dependence = Literal["x", "t", "u"]
 """What a coefficient of a learned PDE may depend on."""
+FluxShape = Literal["any", "increasing", "decreasing", "convex", "concave"]
+"""What is known about the flux f of a learned conservation law uₜ + f(u)ₓ = c."""

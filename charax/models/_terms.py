@@ -2,6 +2,7 @@
 
 import ast
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
@@ -81,7 +82,23 @@ def _evaluate(node: ast.expr, values: Mapping[str, Any], text: str, variables: t
     )
 
 
-def default_terms(variables: Sequence[str]) -> tuple[str, ...]:
+def measure_complexity(text: str) -> int:
+    """How much there is to write: a variable counts 1, as does each multiplication, also of a power; a function 3."""
+    total = 0
+    for node in ast.walk(ast.parse(text.replace("^", "**").strip(), mode="eval")):
+        match node:
+            case ast.Call():
+                total += 2  # and its name as a variable
+            case ast.Name():
+                total += 1
+            case ast.BinOp(op=ast.Pow(), right=ast.Constant(value=int() | float() as power)):
+                total += max(round(abs(power)) - 1, 1)
+            case ast.BinOp():
+                total += 1
+    return total
+
+
+def default_terms(variables: Sequence[str], *, period: Mapping[str, float] = MappingProxyType({})) -> tuple[str, ...]:
     """List the terms that an equation is searched in: polynomials, products, sines.
 
     ```python
@@ -92,11 +109,31 @@ def default_terms(variables: Sequence[str]) -> tuple[str, ...]:
 
     Args:
         variables: What a coefficient depends on, such as x, t and u.
+        period: The period of some of them, which have waves of that length only.
 
     Returns:
         Powers up to the third, products of two variables, and the sine; the cosine, too, of positions and times.
     """
-    products = [f"{a}*{b}" for a, b in itertools.combinations(variables, 2)]
-    waves = [f"sin({name})" for name in variables] + [f"cos({name})" for name in variables if name[0] != "u"]
-    powers = [f"{name}**{power}" for power in (2, 3) for name in variables]
-    return ("1", *variables, *powers, *products, *waves)
+    free = [name for name in variables if name not in period]
+    products = [f"{a}*{b}" for a, b in itertools.combinations(free, 2)]
+    waves = [f"sin({name})" for name in free] + [f"cos({name})" for name in free if name[0] != "u"]
+    for name, length in period.items():
+        phase = name if math.isclose(length, 2 * math.pi, rel_tol=1e-4) else f"{2 * math.pi / length:.6g}*{name}"
+        waves += [f"sin({phase})", f"cos({phase})"] if name in variables else []
+    powers = [f"{name}**{power}" for power in (2, 3) for name in free]
+    return ("1", *free, *powers, *products, *waves)
+
+
+def flux_terms() -> tuple[str, ...]:
+    """List the terms that the flux f(u) of a conservation law is searched in: the integrals of `default_terms`.
+
+    ```python
+    from charax.models import flux_terms
+
+    assert flux_terms()[:2] == ("u", "u**2")
+    ```
+
+    Returns:
+        Powers from the first to the fourth, and the cosine.
+    """
+    return ("u", "u**2", "u**3", "u**4", "cos(u)")

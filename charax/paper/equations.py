@@ -78,7 +78,7 @@ SETTINGS: Mapping[Budget, Setting] = MappingProxyType(
         "cpu": Setting(tuple(EQUATIONS), (0.0, 0.05), 5, 40, 1000),
     }
 )
-_EQUATION_EPOCHS = 4
+EQUATION_EPOCHS = 4
 """Least squares does the rest."""
 
 _COLUMNS = (
@@ -127,7 +127,7 @@ class Equations(AbstractExperiment):
         results: dict[tuple[PDEMethod, str, float], list[dict[str, Any]]] = {case: [] for case in cases}
         # Seed by seed, so that an interrupted table is complete for the first ones.
         for seed, (method, problem, noise) in itertools.product(range(seeds), cases):
-            epochs = _EQUATION_EPOCHS if method == "equation" else setting.epochs
+            epochs = EQUATION_EPOCHS if method == "equation" else setting.epochs
             sizes = {"points": setting.points, "epochs": epochs if self.epochs is None else self.epochs}
             one = learn(folder, problem, noise, method, **sizes, seed=seed, progress=progress)
             results[method, problem, noise].append(one)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from charax.models import EquationRegressor, Scaling, default_terms, parse_term
+from charax.models._terms import measure_complexity
 
 
 @pytest.mark.parametrize(
@@ -47,3 +48,8 @@ def test_weights_of_a_formula_are_coefficients_in_the_units_of_the_data():
 def with_weights(model, weights):
 
     return eqx.tree_at(lambda it: it.field.velocity.formula.weights, model, weights)
+
+
+def test_simpler_terms_have_less_to_write():
+    terms = ["1", "u", "u**2", "u**3", "sin(u)", "u*sin(x)"]
+    assert [measure_complexity(term) for term in terms] == [0, 1, 2, 3, 4, 6]

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from charax import data, models, train
-from charax.models import Dependence, PDEMethod
+from charax.models import Dependence, FluxShape, PDEMethod
 from charax.tasks import pde
 from charax.train import (
     AbstractConfig,
@@ -55,6 +55,14 @@ class PDEConfig(AbstractConfig):
     """Fit the networks of `equation` by least squares after training, and search for the formula of the equation."""
     terms: tuple[str, ...] = ()
     """Terms to search in addition to powers, products and sines, such as exp(u) or x*u**2."""
+    known_source: tuple[str, ...] = ()
+    """Source of `equation`, if it is known: a formula of x, t and u, such as -0.2*u; several values have one each."""
+    known_initial: tuple[str, ...] = ()
+    """Initial value of `equation`, if it is known: a formula of x, such as 2+sin(x); several values have one each."""
+    period: tuple[float, ...] = ()
+    """Period of each position of `equation`, if the domain is a circle."""
+    flux: FluxShape | None = None
+    """Learn `equation` in conservative form uₜ + f(u)ₓ = c, with a flux f that is convex, increasing … or any."""
     points: int = 200
     """Training samples of a built-in problem, and as many test samples; of a grid, training samples to draw."""
     noise: float = 0.0
@@ -99,6 +107,10 @@ class PDEConfig(AbstractConfig):
             extrapolate=self.extrapolate,
             is_refined=self.refine,
             terms=self.terms,
+            known_source=self.known_source,
+            known_initial=self.known_initial,
+            period=self.period,
+            flux=self.flux,
         )
 
     def resolve_paths(self) -> Self:

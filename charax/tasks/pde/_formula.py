@@ -20,7 +20,9 @@ from jaxtyping import Float
 
 from charax.data import SolutionSamples
 from charax.models import EquationRegressor
-from charax.models._equation_field import Coefficient, Formula
+from charax.models._equation_field import Formula
+from charax.models._known import KnownSource
+from charax.models._terms import measure_complexity
 from charax.solve import Solver
 from charax.tasks.pde._least_squares import (
     Fit,
@@ -33,7 +35,7 @@ from charax.tasks.pde._least_squares import (
 )
 
 _MOST_TERMS = 6
-_FITTED_PER_SIZE = 3
+_FITTED_PER_SIZE = 4
 _MOST_EXHAUSTIVE = 14
 """Up to this many terms all subsets are compared; beyond, they are removed one by one."""
 _FLOOR = 2e-3
@@ -92,32 +94,64 @@ def search_formula(network: Fit, train: SolutionSamples, validation: SolutionSam
     inside = np.searchsorted(normal.where, where)
     reduced = _eliminate(normal.hessian, inside)
     estimate = ravel(full.model)[where].astype(float)
-    count = len(validation.t)
-    best, since = None, 0
+    candidates: list[_Candidate] = []
+    best, since = math.inf, 0
     for size in range(min(weights, _MOST_TERMS) + 1):
-        improved = False
+        scores = [math.inf]
         for kept in _best_subsets(reduced, estimate, size):
             chosen = [slots[i] for i in kept]
             guess = _restrict(full, normal, inside, estimate, kept)
             fit = minimize(Fit(guess, _activate(guess, chosen), ridge), train, solver, steps=20)
-            error = float(evaluate_errors(fit.model, validation, solver).squared.mean())
-            # The penalty of a larger library: Chen and Chen (2008), Biometrika 95.
-            penalty = size * (math.log(count) + 2 * math.log(max(weights, 2)))
-            score = count * math.log(error + _FLOOR**2) + penalty
-            if np.isfinite(score) and (best is None or score < best[0]):
-                best, improved = (score, fit, chosen), True
-        since = 0 if improved else since + 1
+            candidates.append(_Candidate(fit, chosen, evaluate_errors(fit.model, validation, solver).squared))
+            scores.append(candidates[-1].score(weights))
+        since = 0 if min(scores) < best else since + 1
+        best = min(best, *scores)
         if since == 2:
             break
-    assert best is not None
-    _, fit, chosen = best
+    fit, chosen, _ = _choose(candidates, weights)
     fit = minimize(fit, train, solver, steps=60)
-    accepted = _is_as_good(fit.model, network.model, validation, solver)
+    accepted = _is_as_good(fit.model, network.model, validation, solver) and _has_shape(fit.model, train)
     if accepted:  # nothing is left to select, so that the validation split may be fitted, too
         train = SolutionSamples(*map(np.concatenate, zip(train, validation, strict=True)))
         fit = minimize(fit, train, solver, steps=60)
     terms = _describe(fit.model, normal_equations(fit, train, solver), chosen)
     return Chosen(fit, terms, write_equation(terms, fit.model), accepted)
+
+
+class _Candidate(NamedTuple):
+    """A formula that was fitted."""
+
+    fit: Fit
+    slots: list[_Slot]
+    squared: Float[np.ndarray, "samples"]
+    """Its squared errors on the validation split."""
+
+    def score(self, library: int) -> float:
+        """The Bayesian information criterion; the penalty of a larger library is that of Chen and Chen (2008)."""
+        count = len(self.squared)
+        score = count * math.log(float(self.squared.mean()) + _FLOOR**2)
+        score += len(self.slots) * (math.log(count) + 2 * math.log(max(library, 2)))
+        return score if math.isfinite(score) else math.inf
+
+    @property
+    def complexity(self) -> int:
+        """How much there is to write."""
+        return sum(measure_complexity(_formula(self.fit.model, slot.part).terms[slot.term]) for slot in self.slots)
+
+
+def _choose(candidates: Sequence[_Candidate], library: int) -> _Candidate:
+    """The best by the criterion, or the simplest of those with as many terms that cannot be told from it.
+
+    Over a narrow range of u, its sine is a straight line: within one standard error, the simpler one is chosen.
+    """
+    best = min(candidates, key=lambda one: one.score(library))
+
+    def is_as_good(one: _Candidate) -> bool:
+        difference = one.squared - best.squared
+        slack = float(difference.std()) / math.sqrt(len(difference))
+        return len(one.slots) == len(best.slots) and float(difference.mean()) <= slack + 1e-2 * _FLOOR**2
+
+    return min(filter(is_as_good, candidates), key=lambda one: (one.complexity, one.score(library)))
 
 
 def _is_as_good(
@@ -129,6 +163,18 @@ def _is_as_good(
     spread = float(difference.std()) / math.sqrt(len(difference))
     close = ours.mean() <= _SLACK**2 * theirs.mean() + _FLOOR**2
     return bool(close or (difference.mean() <= 2 * spread and ours.mean() <= 2 * theirs.mean()))
+
+
+def _has_shape(model: EquationRegressor, train: SolutionSamples) -> bool:
+    """Whether the formula of a flux has the shape that is asked for, over the values of the data."""
+    shape = model.field.velocity.flux
+    if shape in (None, "any"):
+        return True
+    u = jnp.linspace(float(train.u.min()), float(train.u.max()), 201)[:, None]
+    speed = np.asarray(model.velocity(jnp.zeros_like(u), jnp.zeros(len(u)), u))[:, 0]
+    slack = 1e-5 * np.abs(speed).max()
+    values = np.diff(speed) if shape in ("convex", "concave") else speed
+    return bool((values >= -slack).all() if shape in ("increasing", "convex") else (values <= slack).all())
 
 
 def write_equation(terms: Sequence[Term], model: EquationRegressor) -> str:
@@ -146,6 +192,11 @@ def write_equation(terms: Sequence[Term], model: EquationRegressor) -> str:
             elif len(values) == 1 or term.name.startswith(f"{name}: "):
                 text = term.name.removeprefix(f"{name}: ")
                 right += [sign, number if text == "1" else f"{number} {text}"]
+        if isinstance(model.field.source, KnownSource):
+            given = model.field.source.given
+            right = [
+                "known source" if callable(given) else given[values.index(name)].replace("**", "^").replace("*", " ")
+            ]
         right = " ".join(right[1:] if right[:1] == ["+"] else right) or "0"
         lines.append(f"{' '.join(left)} = {right.replace('- ', '-', 1) if right.startswith('- ') else right}")
     return "; ".join(lines)
@@ -166,18 +217,14 @@ def _names(letter: str, size: int) -> list[str]:
     return [letter] if size == 1 else [f"{letter}{i + 1}" for i in range(size)]
 
 
-def _coefficients(model: EquationRegressor) -> dict[str, Coefficient]:
-    return {"velocity": model.field.velocity, "source": model.field.source}
-
-
 def _formula(model: EquationRegressor, part: str) -> Formula:
-    formula = _coefficients(model)[part].formula
+    formula = model.field.learned[part].formula
     assert formula is not None
     return formula
 
 
 def _slots(model: EquationRegressor) -> Iterator[_Slot]:
-    for part in _coefficients(model):
+    for part in model.field.learned:
         terms, outputs = _formula(model, part).weights.shape
         yield from (_Slot(part, term, output) for output in range(outputs) for term in range(terms))
 
@@ -186,8 +233,10 @@ def _activate(model: EquationRegressor, slots: Sequence[_Slot]) -> EquationRegre
     """1 for the initial value and for some weights of the formulas, 0 for all other parameters."""
     zero = jax.tree.map(lambda leaf: jnp.zeros_like(leaf) if eqx.is_inexact_array(leaf) else leaf, model)
     one = lambda tree: jax.tree.map(lambda leaf: jnp.ones_like(leaf) if eqx.is_inexact_array(leaf) else leaf, tree)
-    active = eqx.tree_at(lambda it: it.initial_network, zero, one(zero.initial_network))
-    for part in _coefficients(model):
+    active = zero
+    if jax.tree.leaves(zero.initial_network):  # a known initial value has none
+        active = eqx.tree_at(lambda it: it.initial_network, zero, one(zero.initial_network))
+    for part in model.field.learned:
         weights = np.zeros(_formula(model, part).weights.shape, np.float32)
         for slot in slots:
             if slot.part == part:
@@ -199,8 +248,8 @@ def _activate(model: EquationRegressor, slots: Sequence[_Slot]) -> EquationRegre
 def activate_networks(model: EquationRegressor) -> EquationRegressor:
     """1 for the networks, 0 for the weights of the formulas."""
     one = jax.tree.map(lambda leaf: jnp.ones_like(leaf) if eqx.is_inexact_array(leaf) else leaf, model)
-    for part in _coefficients(model):
-        if _coefficients(model)[part].formula is not None:
+    for part in model.field.learned:
+        if model.field.learned[part].formula is not None:
             where = lambda it, part=part: _formula(it, part).weights
             one = eqx.tree_at(where, one, jnp.zeros_like(where(one)))
     return one
@@ -217,7 +266,7 @@ def _project(model: EquationRegressor, train: SolutionSamples) -> EquationRegres
     scaling = model.scaling
     x, t, u = (jnp.asarray(part) for part in train)
     scaled = scaling.scale_position(x), t[:, None] / scaling.time, scaling.scale_value(u)
-    for part, coefficient in _coefficients(model).items():
+    for part, coefficient in model.field.learned.items():
         formula = _formula(model, part)
         terms = np.asarray(formula.evaluate(*scaled), float)
         target = np.asarray(coefficient(*scaled), float)
@@ -279,7 +328,9 @@ def _describe(model: EquationRegressor, normal: Normal, slots: Sequence[_Slot]) 
         formula = _formula(model, slot.part)
         factor = units[slot.part][slot.output] / scaling.time / formula.scales[slot.term]
         name = formula.terms[slot.term].replace("**", "^").replace("*", " ")
-        if slot.part == "velocity":
+        if formula.of_flux:
+            name = f"u_{positions[slot.output]}" if name == "u" else f"({name})_{positions[slot.output]}"
+        elif slot.part == "velocity":
             name = f"u_{positions[slot.output]}" if name == "1" else f"{name} u_{positions[slot.output]}"
         elif len(values) > 1:
             name = f"{values[slot.output]}: {name}"

@@ -80,6 +80,8 @@ def minimize(fit: Fit, samples: SolutionSamples, solver: Solver, *, steps: int =
     """
     system = _System(fit, samples, solver)
     vector = system.start
+    if not len(vector):
+        return fit
     cost, gradient, hessian = system.linearize(vector)
     damping, growth, small = 1e-2 * float(np.diag(hessian).mean()), 2.0, 0
     for _ in range(steps):
@@ -221,8 +223,8 @@ def _linearize(model: EquationRegressor, rows: _Rows, solver: Solver) -> tuple[A
 
 def _relative_ridges(model: EquationRegressor) -> Float[np.ndarray, "parameters"]:
     ones = jax.tree.map(lambda leaf: jnp.ones_like(leaf) if eqx.is_inexact_array(leaf) else leaf, model)
-    for part in ("velocity", "source"):
-        if getattr(model.field, part).formula is not None:
-            where = lambda it, part=part: getattr(it.field, part).formula.weights
+    for part, coefficient in model.field.learned.items():
+        if coefficient.formula is not None:
+            where = lambda it, part=part: it.field.learned[part].formula.weights
             ones = eqx.tree_at(where, ones, _FORMULA_RIDGE * where(ones))
     return ravel(ones)

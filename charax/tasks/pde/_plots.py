@@ -22,6 +22,9 @@ from charax.tasks.pde._task import PDETask
 from charax.train import Splits
 
 _SIDE = 64
+_INTERVAL = "half the 95% interval, and the samples"
+_MARGIN = 0.15
+"""How far coefficients are plotted beyond the values of the data, relative to their range."""
 _CURVES = 15
 _LATEST_SHOCK = 2.0
 """Shocks are plotted if they form before this many times the last time of the data."""
@@ -33,7 +36,7 @@ def plot_pde(task: PDETask, model: AbstractRegressor, splits: Splits, folder: Pa
     scaling = task.spec.scaling
     paths = [plot_fit(task, model, splits, folder / "fit.png")]
     if scaling.dim == 1:
-        paths.append(plot_solution(task, model, known, folder / "solution.png"))
+        paths.append(plot_solution(task, model, known, folder / "solution.png", splits=splits))
     if isinstance(model, EquationRegressor) and scaling.dim == scaling.values == 1:
         members = draw_ensemble(task, model, splits) if task.is_refined else []
         paths.append(plot_equation(task, model, known, folder / "equation.png", members=members, splits=splits))
@@ -70,14 +73,24 @@ def plot_fit(task: PDETask, model: AbstractRegressor, splits: Splits, path: Path
     return path
 
 
-def plot_solution(task: PDETask, model: AbstractRegressor, known: AbstractProblem | None, path: Path) -> Path:
+def plot_solution(
+    task: PDETask,
+    model: AbstractRegressor,
+    known: AbstractProblem | None,
+    path: Path,
+    *,
+    splits: Splits | None = None,
+) -> Path:
     """Plot the learned solution over the x-t plane with its characteristics, and the exact one and the error if known.
+
+    If an equation was learned and its data are given, its 95% interval is plotted beside it, and where the samples are.
 
     Args:
         task: The task.
         model: The trained model.
         known: The true equation, if there is one.
         path: The file.
+        splits: The data.
 
     Returns:
         The file.
@@ -94,6 +107,14 @@ def plot_solution(task: PDETask, model: AbstractRegressor, known: AbstractProble
             ("exact, with its characteristics", truth, "viridis"),
             ("absolute error", np.abs(learned - truth), "magma"),
         ]
+    if (
+        splits is not None
+        and isinstance(model, EquationRegressor)
+        and task.is_refined
+        and task.spec.scaling.values == 1
+    ):
+        interval = task.interval(model, splits, grid)
+        panels.append((_INTERVAL, interval.confidence[:, 0].reshape(_SIDE, _SIDE), "magma"))
     with save_figure(path, width=4.2 * len(panels), height=3.4) as figure:
         axes = np.atleast_1d(figure.subplots(1, len(panels), sharey=True))
         shared = learned if truth is None else truth
@@ -103,6 +124,8 @@ def plot_solution(task: PDETask, model: AbstractRegressor, known: AbstractProble
             figure.colorbar(shown, ax=axis)
             axis.grid(visible=False)
             axis.set(title=title, xlabel=task.spec.position_columns[0], xlim=(left, right), ylim=(start, end))
+            if title == _INTERVAL and splits is not None:
+                axis.plot(splits.train.x[:, 0], splits.train.t, ".", color="white", markersize=1, alpha=0.6)
         axes[0].set_ylabel("t")
         _plot_characteristics(axes[0], model.characteristics, (left, right), t)
         if known is not None:
@@ -132,14 +155,17 @@ def plot_equation(
     Returns:
         The file.
     """
-    u, learned, truth = task.tabulate_equation(model, known)
-    others = [task.tabulate_equation(member)[1] for member in members]
+    u, learned, truth = task.tabulate_equation(model, known, margin=_MARGIN)
+    others = [task.tabulate_equation(member, margin=_MARGIN)[1] for member in members]
     with save_figure(path, width=7.2, height=3.0) as figure:
         for axis, name in zip(figure.subplots(1, 2), ("velocity", "source"), strict=True):
             if others:
                 spread = 2 * np.std([one[name] for one in others], axis=0)
                 band = learned[name] - spread, learned[name] + spread
                 axis.fill_between(u, *band, color=C_NODE, alpha=0.25, linewidth=0, label="two standard deviations")
+            for side, label in ((u[0], "beyond the data"), (u[-1], None)):
+                end = np.clip(side, *task.spec.value_range)
+                axis.axvspan(side, end, color="0.5", alpha=0.2, linewidth=0, label=label)
             plot_coefficient(u, learned, truth, axis, name=name)
             if splits is not None:
                 below = axis.twinx()

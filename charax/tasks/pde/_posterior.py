@@ -67,7 +67,7 @@ def draw_members(
 def _networks_of_coefficients(active: EquationRegressor) -> EquationRegressor:
     """The mask without the initial value and the formulas."""
     zero = lambda tree: jax.tree.map(lambda leaf: jnp.zeros_like(leaf) if eqx.is_inexact_array(leaf) else leaf, tree)
-    parts = lambda it: (it.initial_network, it.field.velocity.formula, it.field.source.formula)
+    parts = lambda it: (it.initial_network, *(one.formula for one in it.field.learned.values()))
     return eqx.tree_at(parts, active, zero(parts(active)), is_leaf=lambda it: it is None)
 
 

@@ -12,6 +12,7 @@ from charax.data import SolutionSamples
 from charax.models import EquationRegressor
 from charax.solve import Solver
 from charax.tasks.pde._formula import activate_networks, search_formula
+from charax.tasks.pde._interval import find_interval
 from charax.tasks.pde._least_squares import Fit, distinct_rows, evaluate_errors, minimize, single_threaded_blas
 from charax.tasks.pde._posterior import draw_members, find_shock_time
 from charax.train import Splits
@@ -41,6 +42,7 @@ def fit_networks(model: EquationRegressor, train: SolutionSamples, validation: S
     return best
 
 
+_LEVEL = 0.95
 _MEMBERS = 8
 _HORIZON = 4.0
 """Shocks are looked for up to this many times the last time of the data."""
@@ -57,7 +59,7 @@ def refine_equation(
 
     Args:
         model: The trained model.
-        splits: The data; the test split is not used.
+        splits: The data; the test split only tells how many of its samples lie in their intervals.
         solver: How to integrate.
         find_domain: The part of space from which the characteristics of the data start.
         say: Where to report.
@@ -78,8 +80,11 @@ def refine_equation(
             "equation": chosen.text if chosen.accepted else None,
             "terms": [asdict(term) for term in chosen.terms] if chosen.accepted else [],
             "best_formula": chosen.text,
-            "validation_rms": float(np.sqrt(evaluate_errors(fit.model, validation, solver).squared.mean())),
         }
+        test = distinct_rows(splits.test)
+        interval = find_interval(fit, splits, solver, test.x, test.t, level=_LEVEL)
+        inside = np.abs(test.u - interval.u) <= interval.prediction
+        found["covered"] = float(inside[np.isfinite(interval.u)].mean()) if np.isfinite(interval.u).any() else None
         if model.scaling.dim == model.scaling.values == 1:
             say("fitting an ensemble")
             domain, horizon = find_domain(fit.model)[0], _HORIZON * float(train.t.max())
@@ -93,9 +98,8 @@ def refine_equation(
 
 def current_fit(model: EquationRegressor) -> Fit:
     """What of a refined model was fitted: a formula and the initial value, or the networks."""
-    is_zero = not any(
-        np.asarray(leaf).any() for leaf in jax.tree.leaves((model.field.velocity.line, model.field.source.line))
-    )
+    lines = [coefficient.line for coefficient in model.field.learned.values()]
+    is_zero = not any(np.asarray(leaf).any() for leaf in jax.tree.leaves(lines))
     if not is_zero or model.field.velocity.formula is None:
         return Fit(model, activate_networks(model), _MEMBER_RIDGE)
     active = jax.tree.map(lambda leaf: (jnp.abs(leaf) > 0).astype(leaf.dtype), model)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -15,12 +15,14 @@ from charax.models import (
     AbstractRegressor,
     Dependence,
     EquationRegressor,
+    FluxShape,
     LearnedProblem,
     PDEMethod,
     Scaling,
     build_regressor,
     crossing_penalty,
     default_terms,
+    flux_terms,
 )
 from charax.models._equation_field import name_variables
 from charax.pde import AbstractProblem
@@ -30,6 +32,9 @@ from charax.plotting import Section
 from charax.solve import Solver
 from charax.tasks.pde._apply import BATCH, apply_model
 from charax.train import AbstractTask, Predictions, Program, Splits, mark_failures, solve_in_batches
+
+if TYPE_CHECKING:
+    from charax.tasks.pde._interval import Interval
 
 Coefficients = dict[str, Float[np.ndarray, "points"]]
 _LARGEST_LOST_FRACTION = 0.9
@@ -109,6 +114,14 @@ class PDETask(AbstractTask):
     """Whether `equation` is fitted by least squares and searched for a formula."""
     terms: tuple[str, ...] = eqx.field(static=True, default=())
     """Terms to search for in addition to the usual ones."""
+    known_source: tuple[str, ...] = eqx.field(static=True, default=())
+    """The source as a formula per value, if it is known."""
+    known_initial: tuple[str, ...] = eqx.field(static=True, default=())
+    """The initial value as a formula per value, if it is known."""
+    period: tuple[float, ...] = eqx.field(static=True, default=())
+    """The period of each position."""
+    flux: FluxShape | None = eqx.field(static=True, default=None)
+    """What is known about the flux whose derivative the velocity is."""
 
     @property
     def monitor(self) -> str:
@@ -119,11 +132,19 @@ class PDETask(AbstractTask):
         return False
 
     def build(self, key: PRNGKeyArray) -> AbstractRegressor:
-        reads: dict[str, Any] = {"velocity_reads": self.velocity_reads, "source_reads": self.source_reads}
+        structure: dict[str, Any] = {
+            name: getattr(self, name)
+            for name in ("velocity_reads", "source_reads", "known_source", "known_initial", "period", "flux")
+        }
         if self.method == "equation" and self.is_refined:
-            library = lambda reads: (*default_terms(name_variables(reads, self.spec.scaling)), *self.terms)
-            reads |= {"velocity_terms": library(self.velocity_reads), "source_terms": library(self.source_reads)}
-        return build_regressor(self.method, self.spec.scaling, width=self.width, **reads, key=key)
+            scaling = self.spec.scaling
+            period = dict(zip(self.spec.position_columns, self.period, strict=False))
+            library = lambda reads: (*default_terms(name_variables(reads, scaling), period=period), *self.terms)
+            structure["velocity_terms"] = (
+                library(self.velocity_reads) if self.flux is None else (*flux_terms(), *self.terms)
+            )
+            structure["source_terms"] = library(self.source_reads)
+        return build_regressor(self.method, self.spec.scaling, width=self.width, key=key, **structure)
 
     def refine(
         self, model: eqx.Module, splits: Splits, say: Callable[[str], None]
@@ -157,6 +178,8 @@ class PDETask(AbstractTask):
         points = (lower + shares * (upper - lower)).astype(np.float32)
         found, feet = map(np.asarray, apply_model(model, jnp.asarray(points), self.solver)[2:])
         ends = np.concatenate([feet[found], lower[None, :-1], upper[None, :-1]])
+        if self.period:  # the initial value is known on the whole line
+            ends = np.concatenate([ends, lower[None, :-1] - self.period, upper[None, :-1] + self.period])
         return tuple((float(low), float(high)) for low, high in zip(ends.min(axis=0), ends.max(axis=0), strict=True))
 
     def loss(
@@ -190,7 +213,11 @@ class PDETask(AbstractTask):
             "error_percent": test["test_error_percent"],
             "validation_error_percent": best["validation_error_percent"],
             "lost": test["test_lost"],
-            **{name: test[name] for name in ("equation", "terms", "shock_time", "shock_time_sd") if name in test},
+            **{
+                name: test[name]
+                for name in ("equation", "terms", "shock_time", "shock_time_sd", "covered")
+                if name in test
+            },
         }
 
     def predict(
@@ -264,13 +291,39 @@ class PDETask(AbstractTask):
         if not late.all():
             u[~late], found[~late] = self.evaluate(model, points[~late])
         if late.any():
-            x, t = jnp.asarray(points[late, :1]), jnp.asarray(points[late, 1])
+            x, t = jnp.asarray(self._wrap(points[late, :1])), jnp.asarray(points[late, 1])
             solved = solve_entropy(problem, x, t, None)
             u[late, 0], found[late] = np.asarray(solved.u), np.asarray(solved.status) == PointStatus.FOUND
         return u, found
 
+    def interval(
+        self, model: eqx.Module, splits: Splits, points: Float[np.ndarray, "points dt"], *, level: float = 0.95
+    ) -> "Interval":
+        """Compute intervals of the learned solution, calibrated on the validation split.
+
+        Args:
+            model: A trained `EquationRegressor`.
+            splits: The data of the run, `run.splits`; the test split is not used.
+            points: Positions and times (x, t), before characteristics cross.
+            level: The share of solutions, or of samples, that should lie inside.
+
+        Returns:
+            The values, and half the widths of the intervals of the solution and of noisy samples of it.
+
+        Raises:
+            ValueError: If the model has not learned an equation, or the level is not between 0 and 1.
+        """
+        if not isinstance(model, EquationRegressor):
+            raise ValueError(f"method={self.method!r} has no intervals: train with method='equation'")
+        if not 0 < level < 1:
+            raise ValueError(f"level must lie between 0 and 1, got {level}")
+        from charax.tasks.pde._interval import find_interval
+        from charax.tasks.pde._refinement import current_fit
+
+        return find_interval(current_fit(model), splits, self.solver, points[:, :-1], points[:, -1], level=level)
+
     def tabulate_equation(
-        self, model: eqx.Module, known: AbstractProblem | None = None, *, points: int = 101
+        self, model: eqx.Module, known: AbstractProblem | None = None, *, points: int = 101, margin: float = 0.0
     ) -> tuple[Float[np.ndarray, "points"], Coefficients, Coefficients | None]:
         """Tabulate the learned velocity and source over the values of the data, at the middle of x and t.
 
@@ -278,12 +331,15 @@ class PDETask(AbstractTask):
             model: A trained `EquationRegressor`.
             known: The true equation, if there is one.
             points: Number of values.
+            margin: How far beyond the values of the data, relative to their range.
 
         Returns:
             The values u, the learned `velocity` and `source` there, and the true ones.
         """
         position, time = ((low + high) / 2 for low, high in zip(self.spec.lower, self.spec.upper, strict=True))
-        u = np.linspace(*self.spec.value_range, points, dtype=np.float32)
+        low, high = self.spec.value_range
+        beyond = margin * (high - low)
+        u = np.linspace(low - beyond, high + beyond, points, dtype=np.float32)
         x, t = jnp.full((points, 1), position), jnp.full(points, time)
         column = lambda values: np.asarray(values).reshape(points)
         both = lambda it, u: {"velocity": column(it.velocity(x, t, u)), "source": column(it.source(x, t, u))}
@@ -310,10 +366,18 @@ class PDETask(AbstractTask):
         assert isinstance(model, AbstractRegressor)
         return report_pde(self, model, splits, data)
 
+    def _wrap(self, x: Float[np.ndarray, "points d"]) -> Float[np.ndarray, "points d"]:
+        """Positions on a circle, where the data are."""
+        if not self.period:
+            return x
+        lower = np.asarray(self.spec.lower[:-1])
+        return (lower + (x - lower) % np.asarray(self.period)).astype(x.dtype)
+
     def _check_range(self, points: np.ndarray, row) -> None:
         spec = self.spec
         slack = 1e-6 * (np.asarray(spec.upper) - spec.lower)
         outside = (points < spec.lower - slack) | (points > spec.upper + slack)
+        outside[:, : len(self.period)] = False
         if not outside.any():
             return
         first = int(np.argmax(outside.any(axis=1)))
@@ -329,5 +393,5 @@ def _without_formula(model: eqx.Module) -> eqx.Module:
     """Gradient descent trains the networks; a formula, whose weights are zero until then, is found afterwards."""
     if not isinstance(model, EquationRegressor):
         return model
-    where = lambda it: (it.field.velocity.formula, it.field.source.formula)
-    return eqx.tree_at(where, model, (None, None), is_leaf=lambda it: it is None)
+    where = lambda it: [coefficient.formula for coefficient in it.field.learned.values()]
+    return eqx.tree_at(where, model, [None] * len(model.field.learned), is_leaf=lambda it: it is None)

@@ -13,8 +13,8 @@ from charax.paper.equations import sample_equation
 from charax.pde import Burgers, Sine, solve
 from charax.solve import Solver
 from charax.tasks.pde import PDEConfig
-from charax.tasks.pde._formula import Term, write_equation, write_number
-from charax.tasks.pde._least_squares import distinct_rows
+from charax.tasks.pde._formula import Term, _Candidate, _choose, _Slot, write_equation, write_number
+from charax.tasks.pde._least_squares import Fit, distinct_rows
 from charax.tasks.pde._posterior import find_shock_time
 from charax.tasks.pde._refinement import current_fit, refine_equation
 from charax.train import Splits
@@ -80,6 +80,16 @@ def test_without_the_right_terms_the_networks_stay():
     assert np.ptp(np.asarray(model.velocity(jnp.ones((2, 1)), jnp.ones(2), jnp.array([[1.0], [2.0]])))) > 0.5
 
 
+@pytest.mark.slow
+def test_held_out_samples_lie_in_their_intervals(found):
+    model, report = found
+    assert 0.85 <= report["covered"] <= 1
+    config = PDEConfig(data="paper", method="equation", points=50)
+    task = config.build_task(config.load_data().spec)
+    with pytest.raises(ValueError, match="level must lie between"):
+        task.interval(model, None, np.ones((1, 2)), level=1.5)
+
+
 @pytest.mark.parametrize(
     ("value", "error", "text"),
     [
@@ -94,11 +104,29 @@ def test_standard_errors_are_in_units_of_the_last_digit(value, error, text):
     assert write_number(value, error) == text
 
 
+def test_of_formulas_that_cannot_be_told_apart_the_simpler_is_chosen():
+    terms = {"velocity_terms": ("u", "sin(u)"), "source_terms": ("u",)}
+    model = EquationRegressor.build(Scaling.identity(1, 1), width=2, key=jax.random.key(0), **terms)
+    errors = np.random.default_rng(0).uniform(1, 2, 40)
+    candidate = lambda term, squared: _Candidate(Fit(model, model, 0.1), [_Slot("velocity", term, 0)], squared)
+    line, sine = candidate(0, errors + 1e-3), candidate(1, errors + 1e-3 * np.sin(np.arange(40)))
+    assert _choose([line, sine], 3).slots[0].term == 0
+    assert _choose([candidate(0, 2 * errors), sine], 3).slots[0].term == 1
+
+
 def test_the_equation_is_written_as_one_would():
     terms = (Term("u^2 u_x", "velocity", 1.0, 0.01), Term("u", "source", -0.2, 0.01), Term("1", "source", 0.5, 0.1))
     model = eqx.filter_eval_shape(EquationRegressor.build, Scaling.identity(1, 1), width=2, key=jax.random.key(0))
     assert write_equation(terms, model) == "u_t + 1.00(1) u^2 u_x = -0.20(1) u + 0.5(1)"
     assert write_equation((), model) == "u_t = 0"
+
+
+def test_a_known_source_and_a_flux_stand_in_the_equation():
+    build = lambda **kw: eqx.filter_eval_shape(
+        EquationRegressor.build, Scaling.identity(1, 1), width=2, key=jax.random.key(0), **kw
+    )
+    terms = (Term("(u^2)_x", "velocity", 0.5, 0.01),)
+    assert write_equation(terms, build(known_source=("-0.2*u**2",))) == "u_t + 0.50(1) (u^2)_x = -0.2 u^2"
 
 
 def test_repetitions_of_an_epoch_are_one_sample():

@@ -124,6 +124,10 @@ def test_on_a_line_no_point_is_lost_however_wild_the_characteristics():
         ("--width 0", "width must be a number of at least 1"),
         ("--points 5", "points must be a number of at least 10"),
         ("--method equation --velocity-reads", "reads"),
+        ("--method equation --known-source u+v", "u+v"),
+        ("--method equation --known-initial x x", "a formula for each of them, got 2"),
+        ("--method equation --period -1", "a period must be a number above 0"),
+        ("--method equation --flux convex --velocity-reads x u", "a velocity that reads u only"),
     ],
 )
 def test_a_bad_setting_is_a_sentence_and_leaves_nothing(flags, words, refuse, tmp_path, monkeypatch):

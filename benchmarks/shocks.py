@@ -26,6 +26,7 @@ from charax.paper._records import load_or_compute
 from charax.paper._report import Column, Report
 from charax.pde import AbstractProblem, Burgers, Sine, Traffic, solve
 from charax.tasks import PDEConfig
+from charax.tasks.pde import PDETask
 from charax.train import Lines
 
 FOLDER = Path(__file__).parents[1] / "docs" / "results" / "shocks"
@@ -82,6 +83,8 @@ def learn(*, problem: str, noise: float, method: PDEMethod, seed: int) -> dict[s
         points, values = _write_samples(path, problem, noise, seed)
         run = train.train_or_load(_config(path, problem, method, seed), Path(folder) / "run", progress=Lines())
         summary, task, model = run.summary(), run.trained.task, run.trained.model
+        assert isinstance(task, PDETask)
+        assert isinstance(model, AbstractRegressor)
         result = {name: summary.get(name) for name in ("parameters", "equation", "terms", "shock_time_sd")}
         shock = SHOCK_TIMES.get(problem, VISCOUS_SHOCK)
         found = summary.get("shock_time")

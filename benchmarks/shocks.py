@@ -27,7 +27,6 @@ from charax.paper._report import Column, Report
 from charax.pde import AbstractProblem, Burgers, Sine, Traffic, solve
 from charax.tasks import PDEConfig
 from charax.tasks.pde import PDETask
-from charax.train import Lines
 
 FOLDER = Path(__file__).parents[1] / "docs" / "results" / "shocks"
 METHODS: tuple[PDEMethod, ...] = ("equation", "c-node", "node-fair", "mlp")
@@ -81,7 +80,7 @@ def learn(*, problem: str, noise: float, method: PDEMethod, seed: int) -> dict[s
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "samples.npz"
         points, values = _write_samples(path, problem, noise, seed)
-        run = train.train_or_load(_config(path, problem, method, seed), Path(folder) / "run", progress=Lines())
+        run = train.train_or_load(_config(path, problem, method, seed), Path(folder) / "run")
         summary, task, model = run.summary(), run.trained.task, run.trained.model
         assert isinstance(task, PDETask)
         assert isinstance(model, AbstractRegressor)

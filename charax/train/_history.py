@@ -68,10 +68,10 @@ def read_history(folder: Path) -> list[dict[str, Any]]:
     rows = read_json_lines(path)
     if len(rows) < 2:
         raise ValueError(f"{path} must hold one JSON object per epoch and one for the test split")
-    last = len(rows)
+    *epochs, test = rows
     return [
-        check_row(_TestRow if number == last else _EpochRow, row, f"{path}, line {number}")
-        for number, row in enumerate(rows, start=1)
+        *(check_row(_EpochRow, row, f"{path}, line {number}") for number, row in enumerate(epochs, start=1)),
+        check_row(_TestRow, test, f"{path}, line {len(rows)}", metrics="test_"),
     ]
 
 

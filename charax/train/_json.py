@@ -115,13 +115,14 @@ def read_json_lines(path: Path) -> list[Any]:
     return values
 
 
-def check_row(cls: type, stored: Any, source: object) -> dict[str, Any]:
+def check_row(cls: type, stored: Any, source: object, *, metrics: str = "") -> dict[str, Any]:
     """Check a row of metrics: the fields of a dataclass, and any others with a number or nothing.
 
     Args:
         cls: The dataclass of the fields that must be there.
         stored: The row.
         source: The file and the line, which an error names.
+        metrics: How the names of metrics begin. Others may be text or lists: what a task found, such as an equation.
 
     Returns:
         The row.
@@ -136,7 +137,8 @@ def check_row(cls: type, stored: Any, source: object) -> dict[str, Any]:
     if missing:
         raise ValueError(f"{source} lacks {', '.join(sorted(missing))}")
     for name, value in stored.items():
-        _decode(hints.get(name, float | None), value, name, source)
+        if name in hints or name.startswith(metrics) or not isinstance(value, (str, list)):
+            _decode(hints.get(name, float | None), value, name, source)
     return stored
 
 

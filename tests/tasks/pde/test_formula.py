@@ -1,5 +1,7 @@
 """The formula of a learned equation, its standard errors, and its solution past the shock."""
 
+import json
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -18,6 +20,7 @@ from charax.tasks.pde._least_squares import Fit, distinct_rows
 from charax.tasks.pde._posterior import find_shock_time
 from charax.tasks.pde._refinement import current_fit, refine_equation
 from charax.train import Splits
+from charax.train._history import read_history
 
 SOLVER = Solver("bosh3", steps=4)
 
@@ -127,6 +130,24 @@ def test_a_known_source_and_a_flux_stand_in_the_equation():
     )
     terms = (Term("(u^2)_x", "velocity", 0.5, 0.01),)
     assert write_equation(terms, build(known_source=("-0.2*u**2",))) == "u_t + 0.50(1) (u^2)_x = -0.2 u^2"
+
+
+def write_rows(folder, **test):
+    epoch = {"epoch": 1, "step": 1, "loss": 1.0, "validation_loss": 1.0, "skipped": 0, "seconds": 1.0}
+    rows = [epoch, {"best_epoch": 1, "seconds": 1.0, "test_loss": 0.5, **test}]
+    (folder / "metrics.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
+
+
+def test_a_run_with_an_equation_can_be_read(tmp_path):
+    found = {"equation": "u_t + 1.00(1) u u_x = 0", "terms": [{"name": "u u_x"}], "shock_time": None}
+    write_rows(tmp_path, **found)
+    assert found.items() <= read_history(tmp_path)[-1].items()
+
+
+def test_a_metric_that_is_text_is_refused(tmp_path):
+    write_rows(tmp_path, test_loss="small")
+    with pytest.raises(ValueError, match="line 2: test_loss"):
+        read_history(tmp_path)
 
 
 def test_repetitions_of_an_epoch_are_one_sample():

@@ -73,6 +73,7 @@ def find_interval(
         factor = float(scores[rank]) if len(scores) else NormalDist().inv_cdf(0.5 + level / 2)
         asked = SolutionSamples(x.astype(np.float32), t.astype(np.float32), np.zeros((len(t), len(scale)), np.float32))
         values, located = evaluate_errors(fit.model, asked, solver)
+        normal = normal_equations(fit, train, solver)  # the weights of both fits are not comparable
         own = prediction_variance(fit, normal, asked, solver).reshape(values.shape)
     own = np.where(located[:, None], own, np.nan)
     return Interval(

@@ -204,7 +204,7 @@ def _in_chunks(function: Callable[[_Rows], tuple[Array, ...]], samples: Solution
 
 
 # The older emitters of fused loops compile this in two thirds of the time, to something as fast.
-@eqx.filter_jit(compiler_options={"xla_cpu_use_fusion_emitters": False})
+@eqx.filter_jit(compiler_options={"xla_cpu_use_fusion_emitters": False})  # pyright: ignore[reportCallIssue]
 def _linearize(model: EquationRegressor, rows: _Rows, solver: Solver) -> tuple[Array, Array, Array]:
     """The Jacobian of all residuals by all parameters, from one gradient per number; the residuals; which are found."""
     params, static = eqx.partition(model, eqx.is_inexact_array)

@@ -9,10 +9,16 @@ INSTALLED := $(VENV)/.installed
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
+# An environment, and what to install into it. uv takes seconds where pip takes a minute; pip serves where uv does not.
+define install
+$(PYTHON) -m venv $(1)
+$(1)/bin/python -m pip install --quiet --upgrade "pip>=25.1" "uv>=0.8"
+VIRTUAL_ENV=$(abspath $(1)) $(1)/bin/uv pip install --quiet $(2) --editable ".[all]" || \
+  $(1)/bin/python -m pip install --quiet $(2) --editable ".[all]"
+endef
+
 $(INSTALLED): pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev --editable ".[all]"
+	$(call install,$(VENV),--constraint constraints.txt --group dev)
 	@touch $(INSTALLED)
 
 demo: $(INSTALLED)  ## Train a Neural ODE and a C-NODE of equal size on digits, and write a report, in about two minutes
@@ -38,9 +44,7 @@ test-slow: $(INSTALLED)  ## The tests that take minutes
 	$(BIN)/python -m pytest -q -n 2 -m slow
 
 test-lowest:  ## The fast tests with the oldest supported versions of the dependencies
-	$(PYTHON) -m venv .venv-lowest
-	.venv-lowest/bin/python -m pip install --quiet --upgrade "pip>=25.1"
-	.venv-lowest/bin/python -m pip install --quiet --constraint constraints-lowest.txt --group dev --editable ".[all]"
+	$(call install,.venv-lowest,--constraint constraints-lowest.txt --group dev)
 	.venv-lowest/bin/python -m pytest -q -n 2
 
 lint: $(INSTALLED)  ## Ruff, pyright and the order of imports
@@ -75,9 +79,7 @@ docs-serve: docs  ## Build the site and serve it on this machine
 	.venv-docs/bin/python -m http.server --bind 127.0.0.1 --directory docs/_build/html 8000
 
 .venv-docs/.installed: pyproject.toml constraints.txt constraints-docs.txt
-	$(PYTHON) -m venv .venv-docs
-	.venv-docs/bin/python -m pip install --quiet --upgrade "pip>=25.1"
-	.venv-docs/bin/python -m pip install --quiet --constraint constraints.txt --constraint constraints-docs.txt --group docs --editable ".[all]"
+	$(call install,.venv-docs,--constraint constraints.txt --constraint constraints-docs.txt --group docs)
 	@touch $@
 
 release-check:  ## Build the distributions, check them, and try the wheel in a clean environment

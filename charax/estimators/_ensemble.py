@@ -11,15 +11,16 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Float32, Int
+from jaxtyping import Array, Float, Float32, Int, UInt32
 
 from charax.estimators._objectives import AbstractObjective, weighted_mean
 from charax.estimators._rows import Batch, Rows, make_batches, padded_size, validation_splits
+from charax.nn import split_key
 from charax.solve import SolveError
 from charax.train import AbstractProgress, LoopConfig, OptimizerConfig, catch_failed_solve, flatten_model
 from charax.train._config import BATCH_SIZE, EPOCHS
 from charax.train._parameters import Unflatten
-from charax.train._step import TrainState, initial_state, make_epoch, make_optimizer
+from charax.train._step import TrainState, make_epoch, make_optimizer, start_state
 
 _PREDICTION_BATCH = 256
 """Rows per call of the compiled prediction: always the same number, so that no prediction depends on how many rows
@@ -98,10 +99,10 @@ def train_ensemble(
     data = rows.pad()
     state = _initial_members(program, objective, config, initial_params)
     patience = epochs if loop.patience is None else loop.patience
-    losses, diverged, began = [], False, time.monotonic()
+    losses, diverged, since_best, began = [], False, 0, time.monotonic()
     progress.start(epochs, steps, batch_size)
     try:
-        while len(losses) < epochs and not diverged and int(state.epochs_since_best.min()) < patience:
+        while len(losses) < epochs and not diverged and since_best < patience:
             order = np.stack([make_batches(generator.permutation(each), batch_size, padding) for each in train])
             result = catch_failed_solve(program.epoch, state, data, order, validation)
             if result is None:
@@ -109,20 +110,24 @@ def train_ensemble(
                 diverged = True
                 break
             state, loss = result
-            diverged = bool(state.train.has_diverged.any())
+            # To the host, where nothing is compiled for a mean.
+            now, loss, stale = jax.device_get((state.train, loss, state.epochs_since_best))
+            diverged, since_best = bool(now.has_diverged.any()), stale.min()
             losses.append(float(loss.mean()))
             progress.epoch(
                 {
                     "epoch": len(losses),
-                    "loss": float((state.train.sums["loss"] / state.train.counted).mean()),
+                    "loss": float((now.sums["loss"] / np.maximum(now.counted, 1)).mean()),
                     "validation_loss": losses[-1],
-                    "skipped": int(state.train.skipped.sum()),
+                    "skipped": int(now.skipped.sum()),
                     "seconds": time.monotonic() - began,
                 }
             )
     finally:
         progress.stop()
-    return Ensemble(objective, np.asarray(state.best_params), losses, float(state.best_loss.mean()), diverged)
+    return Ensemble(
+        objective, np.asarray(state.best_params), losses, float(np.mean(np.asarray(state.best_loss))), diverged
+    )
 
 
 def _split(
@@ -147,7 +152,7 @@ class _Model(NamedTuple):
 
 
 class _Program(NamedTuple):
-    initial: TrainState
+    start: Callable[..., _MemberState]
     epoch: Callable[..., tuple[_MemberState, Float[Array, "members"]]]
 
 
@@ -179,27 +184,17 @@ def _program(objective: AbstractObjective, optimizer: OptimizerConfig, epochs: i
             epochs_since_best=jnp.where(improved, 0, member.epochs_since_best + 1),
         ), loss
 
-    batch = Batch(jnp.zeros((1, objective.features)), jnp.zeros((1, objective.outputs)), jnp.ones(1))
-    initial, _ = initial_state(objective, batch, transform, seed=0, ema=optimizer.ema)
-    return _Program(initial, jax.jit(jax.vmap(epoch, in_axes=(0, None, 0, 0))))
+    def start(params: Float[Array, "parameters"], key: UInt32[Array, "words"]) -> _MemberState:
+        state = start_state(transform, params, key, metrics=("failed",), ema=optimizer.ema)
+        return _MemberState(state, params, jnp.full((), jnp.inf, params.dtype), jnp.zeros((), int))
+
+    return _Program(jax.jit(jax.vmap(start)), jax.jit(jax.vmap(epoch, in_axes=(0, None, 0, 0))))
 
 
 def _initial_members(
     program: _Program, objective: AbstractObjective, config: EnsembleConfig, params: np.ndarray | None
 ) -> _MemberState:
-    keys = [jax.random.split(key) for key in jax.random.split(jax.random.key(config.loop.seed), config.members)]
+    keys = [split_key(key) for key in split_key(jax.random.key(config.loop.seed), config.members)]
     if params is None:
         params = np.stack([np.asarray(flatten_model(objective.build(model_key))[0]) for model_key, _ in keys])
-    states = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (config.members, *leaf.shape)), program.initial)
-    states = eqx.tree_at(
-        lambda state: (state.params, state.average, state.key),
-        states,
-        (
-            jnp.asarray(params),
-            None if states.average is None else jnp.asarray(params),
-            jnp.stack([jax.random.key_data(step_key) for _, step_key in keys]),
-        ),
-        is_leaf=lambda leaf: leaf is None,
-    )
-    zeros = jnp.zeros(config.members)
-    return _MemberState(states, jnp.asarray(params), zeros + jnp.inf, zeros.astype(int))
+    return program.start(params, np.stack([jax.random.key_data(step_key) for _, step_key in keys]))

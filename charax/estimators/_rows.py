@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 from jaxtyping import Array, Float, Float32, Int
 
@@ -43,7 +43,7 @@ class Rows(NamedTuple):
         size = padded_size(len(self.weights) + 1)
         append = lambda values: np.pad(values, ((0, size - len(values)), *((0, 0),) * (values.ndim - 1)))
         padded = (append(values).astype(np.float32) for values in (*self[:2], self.weights / self.weights.mean()))
-        return Batch(*map(jnp.asarray, padded))
+        return Batch(*map(jax.device_put, padded))
 
 
 def padded_size(rows: int) -> int:

@@ -18,7 +18,7 @@ from charax.models._known import KnownInitial, KnownSource, check_given
 from charax.models._names import FluxShape
 from charax.models._regressor import DEFAULT_EQUATION_SOLVER, AbstractRegressor, RegressionResult, succeeded
 from charax.models._scaling import Scaling
-from charax.nn import Network, mlp
+from charax.nn import Network, mlp, split_key
 from charax.solve import Solution, Solver
 from charax.solve._roots import freeze, search_roots
 
@@ -95,7 +95,7 @@ class EquationRegressor(AbstractRegressor):
             ValueError: If a coefficient depends on nothing, or on anything else, or a formula cannot be read, or a
                 flux does not suit the data.
         """
-        keys = jax.random.split(key, 3)
+        keys = split_key(key, 3)
         d, n = scaling.dim, scaling.values
         build = partial(Coefficient.build, scaling=scaling, width=width, period=period)
         if known_source:

@@ -4,14 +4,13 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from charax.fields import AbstractField, CharacteristicField, JointJacobian, NetworkVelocity, PlainField, Timed
 from charax.models._names import ForecastMethod
 from charax.models._scaling import Scaling
-from charax.nn import mlp
+from charax.nn import mlp, split_key
 from charax.solve import Solution, Solver
 
 
@@ -115,7 +114,7 @@ class ForecasterDesign:
         Returns:
             The field.
         """
-        velocity_key, body_key, last_key = jax.random.split(key, 3)
+        velocity_key, body_key, last_key = split_key(key, 3)
         reads, inputs = ("u", "context"), state + context
         if self.method != "c-node":
             return PlainField(mlp([inputs, self.width, self.width, state], key=key), reads=reads)

@@ -13,7 +13,7 @@ from charax.models._classifier import Classifier
 from charax.models._lift import AbstractLift, Identity, InputLayer, PositionVelocity, ZeroAugment
 from charax.models._methods import build_neural_ode, parse_method
 from charax.models._names import JacobianForm
-from charax.nn import Apply, AveragePool, Chain, Conv, Flatten, InstanceNorm, Linear, Network, Patches
+from charax.nn import Apply, AveragePool, Chain, Conv, Flatten, InstanceNorm, Linear, Network, Patches, split_key
 
 Style = Literal["grey", "colour"]
 
@@ -68,7 +68,7 @@ class ImageArchitecture(AbstractArchitecture):
         if self.pool > min(height, width):
             raise ValueError(f"a grid of {height}x{width} cannot be pooled to {self.pool}x{self.pool}: lower pool")
         parts = parse_method(self.method)
-        lift_key, velocity_key, network_key, head_key = jax.random.split(key, 4)
+        lift_key, velocity_key, network_key, head_key = split_key(key, 4)
         lift, channels = self._lift(parts.lift, image_channels, lift_key)
         velocity = NetworkVelocity(
             self._velocity_network(1 + image_channels, height * width, velocity_key),
@@ -108,7 +108,7 @@ class ImageArchitecture(AbstractArchitecture):
 
     def _velocity_network(self, inputs: int, pixels: int, key: PRNGKeyArray) -> Network:
         """dx/ds from s and the image: k numbers per image."""
-        width, act, keys = self.velocity_width, Apply(self.velocity_activation), jax.random.split(key, 4)
+        width, act, keys = self.velocity_width, Apply(self.velocity_activation), split_key(key, 4)
         if self.style == "grey":
             first, second = Conv(inputs, width, bias=False, key=keys[0]), Conv(width, width, bias=False, key=keys[1])
         else:
@@ -125,7 +125,7 @@ class ImageArchitecture(AbstractArchitecture):
         )
 
     def _head(self, channels: int, classes: int, key: PRNGKeyArray) -> Network:
-        squeeze_key, key = jax.random.split(key)
+        squeeze_key, key = split_key(key)
         return Chain(
             Linear(channels, 6, key=squeeze_key),
             AveragePool(self.pool),
@@ -136,7 +136,7 @@ class ImageArchitecture(AbstractArchitecture):
 
 def _grey_network(channels: int, width: int, outputs: int, activation: str, key: PRNGKeyArray) -> Chain:
     """F(C, W) of the MNIST models."""
-    keys = jax.random.split(key, 3)
+    keys = split_key(key, 3)
     return Chain(
         InstanceNorm(channels),
         Linear(channels, width, key=keys[0]),
@@ -150,7 +150,7 @@ def _grey_network(channels: int, width: int, outputs: int, activation: str, key:
 
 def _colour_network(channels: int, width: int, outputs: int, activation: str, key: PRNGKeyArray) -> Chain:
     """G(C, W) of the CIFAR-10 and SVHN models."""
-    keys = jax.random.split(key, 3)
+    keys = split_key(key, 3)
     return Chain(
         InstanceNorm(channels, affine=True),
         Conv(channels, width, bias=False, key=keys[0]),

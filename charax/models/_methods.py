@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-import jax
 from jaxtyping import PRNGKeyArray
 
 from charax.fields import (
@@ -19,7 +18,7 @@ from charax.fields import (
 from charax.models._lift import AbstractLift, Identity, InputLayer, PositionVelocity, ZeroAugment
 from charax.models._names import METHOD_NAMES, JacobianForm
 from charax.models._neural_ode import NeuralODE
-from charax.nn import Chain, Linear, mlp
+from charax.nn import Chain, Linear, mlp, split_key
 
 
 class MethodParts(NamedTuple):
@@ -95,7 +94,7 @@ def neural_ode(
         ValueError: If a name is unknown.
     """
     parts = parse_method(method)
-    lift_key, velocity_key, network_key = jax.random.split(key, 3)
+    lift_key, velocity_key, network_key = split_key(key, 3)
     learned = InputLayer(Linear(features, features + augment_dim, bias=False, key=lift_key))
     lift, channels = {
         "node": (Identity(), features),

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from charax.fields import AbstractVelocity, CharacteristicField, Condition, Read, SeparateJacobian, Time, Timed
 from charax.models._regressor import DEFAULT_PDE_SOLVER, AbstractRegressor, RegressionResult, succeeded, zero_mlp
 from charax.models._scaling import Scaling
-from charax.nn import Network, mlp
+from charax.nn import Network, mlp, split_key
 from charax.solve import Solver, find_roots
 from charax.solve._roots import freeze
 
@@ -130,7 +130,7 @@ class PathRegressor(AbstractRegressor):
         Returns:
             The regressor.
         """
-        initial_key, velocity_key, *keys = jax.random.split(key, 3 + scaling.dim)
+        initial_key, velocity_key, *keys = split_key(key, 3 + scaling.dim)
         d, n = scaling.dim, scaling.values
         return cls(
             initial=mlp([d, width, n], key=initial_key),

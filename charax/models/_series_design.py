@@ -26,7 +26,7 @@ from charax.models._neural_ode import NeuralODE
 from charax.models._series_gru import GRUSeriesModel
 from charax.models._series_model import AbstractSeriesModel, summary_size
 from charax.models._series_ode import ObservedSeriesModel, PathReading, SummarySeriesModel
-from charax.nn import Linear, count_parameters, mlp
+from charax.nn import Linear, count_parameters, mlp, split_key
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class SeriesDesign:
         """
         if self.method == "gru":
             return GRUSeriesModel(channels, outputs, hidden=self.width, readout=self.readout, key=key)
-        lift_key, field_key, head_key = jax.random.split(key, 3)
+        lift_key, field_key, head_key = split_key(key, 3)
         averages = self.readout == "mean" and self.method in ("cde", "hybrid")
         head = Linear((1 + averages) * self.state_dim, outputs, key=head_key)
         lift = lambda inputs: InputLayer(Linear(inputs, self.state_dim, key=lift_key))
@@ -107,7 +107,7 @@ class SeriesDesign:
         return count_parameters(eqx.filter_eval_shape(self.build, channels, outputs, key=jax.random.key(0)))
 
     def _observed_field(self, k: int, summary: int, key: PRNGKeyArray) -> AbstractField:
-        velocity_key, jacobian_key = jax.random.split(key)
+        velocity_key, jacobian_key = split_key(key)
         learned = self.characteristic_dim if self.method == "hybrid" else 0
         jacobian = self._jacobian(k + learned, jacobian_key, reads_x=self.reads_path)
         areas = 0
@@ -129,13 +129,13 @@ class SeriesDesign:
     def _unobserved_field(self, summary: int, key: PRNGKeyArray) -> AbstractField:
         if self.method == "node":
             return PlainField(mlp([self.state_dim, self.width, self.width, self.state_dim], key=key), reads=("u",))
-        velocity_key, jacobian_key = jax.random.split(key)
+        velocity_key, jacobian_key = split_key(key)
         k = self.characteristic_dim
         network = mlp([self.state_dim + summary, self.width, k], key=velocity_key)
         return CharacteristicField(NetworkVelocity(network, k, reads=("u", "context")), self._jacobian(k, jacobian_key))
 
     def _jacobian(self, k: int, key: PRNGKeyArray, *, reads_x: bool = False) -> AbstractJacobian:
-        body_key, last_key = jax.random.split(key)
+        body_key, last_key = split_key(key)
         body = mlp([self.state_dim + k * reads_x, self.width, self.width], final="tanh", key=body_key)
         return JointJacobian(
             body, hidden=self.width, channels=self.state_dim, characteristic_dim=k, reads_x=reads_x, key=last_key

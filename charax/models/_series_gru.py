@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from charax.fields._observed_interpolation import fill_forward
 from charax.models._names import SeriesReadout
 from charax.models._series_model import SUCCESS, AbstractSeriesModel, SeriesOutput, observed_mask
-from charax.nn import Linear
+from charax.nn import Linear, split_key
 from charax.solve import Solver
 
 
@@ -44,7 +44,7 @@ class GRUSeriesModel(AbstractSeriesModel):
             readout: "last": the outputs are made from the last state. "mean": from the mean of all of them too.
             key: Random key of the initial weights.
         """
-        input_key, recurrent_key, head_key = jax.random.split(key, 3)
+        input_key, recurrent_key, head_key = split_key(key, 3)
         self.inputs = Linear(2 * channels + 1, 3 * hidden, key=input_key)
         self.recurrent = Linear(hidden, 3 * hidden, key=recurrent_key)
         self.head = Linear(hidden * (2 if readout == "mean" else 1), outputs, key=head_key)

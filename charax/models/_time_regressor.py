@@ -1,14 +1,13 @@
 """The plain Neural ODEs that learned characteristics are compared with."""
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from charax.fields import PlainField, Timed
 from charax.models._regressor import DEFAULT_PDE_SOLVER, AbstractRegressor, RegressionResult, succeeded
 from charax.models._scaling import Scaling
-from charax.nn import Network, mlp
+from charax.nn import Network, mlp, split_key
 from charax.solve import Solver
 
 
@@ -48,7 +47,7 @@ class TimeRegressor(AbstractRegressor):
         Returns:
             The regressor.
         """
-        initial_key, key = jax.random.split(key)
+        initial_key, key = split_key(key)
         d, n = scaling.dim, scaling.values
         initial = mlp([d, width, n], key=initial_key) if fair else None
         field = PlainField(mlp([1 + d, width, width, n], key=key), reads=("context",))

@@ -3,14 +3,13 @@
 import math
 from dataclasses import dataclass
 
-import jax
 from jaxtyping import PRNGKeyArray
 
 from charax.models._architecture import AbstractArchitecture
 from charax.models._classifier import Classifier
 from charax.models._methods import neural_ode, parse_method
 from charax.models._names import JacobianForm
-from charax.nn import Flatten, Linear
+from charax.nn import Flatten, Linear, split_key
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class VectorArchitecture(AbstractArchitecture):
 
     def build(self, shape: tuple[int, ...], classes: int, *, key: PRNGKeyArray) -> Classifier:
         inputs = math.prod(shape)
-        ode_key, head_key = jax.random.split(key)
+        ode_key, head_key = split_key(key)
         ode = neural_ode(
             self.method,
             inputs,

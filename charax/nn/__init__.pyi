@@ -6,6 +6,7 @@ from ._convolution import convolve as convolve
 from ._features import FourierFeatures as FourierFeatures
 from ._joining import apply_joined as apply_joined
 from ._joining import join as join
+from ._keys import split_key as split_key
 from ._layers import Apply as Apply
 from ._layers import AveragePool as AveragePool
 from ._layers import Chain as Chain

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from charax.nn._keys import split_key
 from charax.nn._layers import normal
 
 
@@ -37,7 +37,7 @@ class FourierFeatures(eqx.Module):
                 and how many frequencies they have. At first no frequency mixes inputs of two groups.
             key: The random key.
         """
-        keys = jax.random.split(key, len(groups))
+        keys = split_key(key, len(groups))
         blocks = [
             scale * normal(key, (inputs, count)) for (inputs, scale, count), key in zip(groups, keys, strict=True)
         ]

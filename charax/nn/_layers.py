@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from charax.nn._activations import Activation, find_activation
 from charax.nn._convolution import convolve
+from charax.nn._keys import split_key
 
 Network = Callable[[Float[Array, "batch *_"]], Float[Array, "batch *_"]]
 """Anything that maps a batch to a batch."""
@@ -24,7 +25,7 @@ def _draw(key: PRNGKeyArray, shape: tuple[int, ...], sample: Callable[[np.random
     words = jax.random.key_data(key)
     if isinstance(words, Tracer):
         return jax.pure_callback(draw, jax.ShapeDtypeStruct(shape, dtype), words, vmap_method="sequential")
-    return jnp.asarray(draw(np.asarray(words)))
+    return jax.device_put(draw(np.asarray(words)))  # which compiles nothing, as `jnp.asarray` would for every shape
 
 
 def _uniform(key: PRNGKeyArray, shape: tuple[int, ...], fan_in: int) -> Array:
@@ -61,7 +62,7 @@ class Linear(eqx.Module):
             bias: Whether to add a bias.
             key: The random key.
         """
-        weight_key, bias_key = jax.random.split(key)
+        weight_key, bias_key = split_key(key)
         self.weight = _uniform(weight_key, (inputs, outputs), inputs)
         self.bias = _uniform(bias_key, (outputs,), inputs) if bias else None
 
@@ -103,7 +104,7 @@ class Conv(eqx.Module):
             bias: Whether to add a bias.
             key: The random key.
         """
-        kernel_key, bias_key = jax.random.split(key)
+        kernel_key, bias_key = split_key(key)
         fan_in = inputs * size * size
         self.kernel = _uniform(kernel_key, (size, size, inputs, outputs), fan_in)
         self.bias = _uniform(bias_key, (outputs,), fan_in) if bias else None
@@ -355,7 +356,7 @@ def mlp(
     """
     if len(sizes) < 2 or min(sizes) < 1:
         raise ValueError(f"sizes must be two or more positive widths, from input to output, got {list(sizes)}")
-    keys = jax.random.split(key, len(sizes) - 1)
+    keys = split_key(key, len(sizes) - 1)
     layers: list[Network] = []
     for inputs, outputs, layer_key in zip(sizes[:-1], sizes[1:], keys, strict=True):
         layers += [Linear(inputs, outputs, key=layer_key), Apply(activation)]

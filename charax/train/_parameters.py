@@ -42,7 +42,7 @@ def flatten_model(model: eqx.Module) -> tuple[Float[Array, "parameters"], Unflat
     dtype = jnp.result_type(*[dtype for _, dtype in kinds]) if kinds else jnp.result_type(float)
     # On the host, where nothing is compiled for it.
     flat = [np.asarray(leaf).astype(dtype).ravel() for leaf in leaves]
-    vector = jnp.asarray(np.concatenate(flat) if flat else np.zeros(0, dtype))
+    vector = jax.device_put(np.concatenate(flat) if flat else np.zeros(0, dtype))
 
     def unflatten(vector: Float[Array, "parameters"]) -> eqx.Module:
         parts = jax.lax.split(vector, [prod(shape) for shape, _ in kinds])

@@ -1,6 +1,7 @@
 """One step of training: gradient, clipping, AdamW, moving average; and a scan over the steps of an epoch."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import equinox as eqx
@@ -10,6 +11,7 @@ import optax
 from jax import lax
 from jaxtyping import Array, Float, Int, PyTree, UInt32
 
+from charax.nn import split_key
 from charax.train._batches import Batch
 from charax.train._config import STANDARD_OPTIMIZER, OptimizerConfig, fill
 from charax.train._parameters import Unflatten, flatten_model
@@ -151,21 +153,33 @@ def initial_state(
     objective: Objective, batch: Batch, optimizer: optax.GradientTransformation, *, seed: int, ema: float | None
 ) -> tuple[TrainState, Unflatten]:
     """The state before the first step, and the model as a function of its parameters."""
-    model_key, step_key = jax.random.split(jax.random.key(seed))
+    model_key, step_key = split_key(jax.random.key(seed))
     params, unflatten = flatten_model(objective.build(model_key))
     loss_of = lambda params, batch, key: objective.loss(unflatten(params), batch, key)
     _, metrics = jax.eval_shape(loss_of, params, batch, step_key)
+    start = jax.jit(partial(start_state, optimizer, metrics=tuple(metrics), ema=ema))
+    return start(params, jax.random.key_data(step_key)), unflatten
+
+
+def start_state(
+    optimizer: optax.GradientTransformation,
+    params: Float[Array, "parameters"],
+    key: UInt32[Array, "words"],
+    *,
+    metrics: Sequence[str],
+    ema: float | None,
+) -> TrainState:
+    """The state before the first step, for `jit`: one small program instead of one for every kind of array, whose
+    results share no buffers, which could not be donated to the next step."""
     number = lambda: jnp.zeros((), int)
-    state = TrainState(
+    return TrainState(
         params=params,
         optimizer=optimizer.init(params),
         average=None if ema is None else params,
-        key=jax.random.key_data(step_key),
+        key=key,
         step=number(),
         skipped=number(),
         streak=number(),
         sums={name: jnp.zeros(()) for name in ("loss", *metrics)},
         counted=number(),
     )
-    # Buffers that two parts of the state share could not be donated to the next step.
-    return jax.tree.map(lambda leaf: jnp.array(leaf, copy=True), state), unflatten

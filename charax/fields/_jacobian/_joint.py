@@ -3,13 +3,12 @@
 from collections.abc import Callable
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from charax.fields._jacobian._base import AbstractJacobian, Balance, join_inputs
 from charax.fields._velocity import check_characteristic_dim
-from charax.nn import Chain, Linear, Network
+from charax.nn import Chain, Linear, Network, split_key
 
 
 class JointJacobian(AbstractJacobian):
@@ -100,7 +99,7 @@ class JointJacobian(AbstractJacobian):
 
 def build_joint(network: Callable[[PRNGKeyArray], Chain], characteristic_dim: int, key: PRNGKeyArray) -> JointJacobian:
     """A body from the network's layers but the last, which is replaced by a layer with k times as many outputs."""
-    body_key, key = jax.random.split(key)
+    body_key, key = split_key(key)
     *body, last = network(body_key).layers
     if not isinstance(last, Linear):
         raise ValueError(

@@ -3,13 +3,12 @@
 from collections.abc import Callable, Sequence
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from charax.fields._jacobian._base import AbstractJacobian, Balance, join_inputs
 from charax.fields._velocity import check_characteristic_dim
-from charax.nn import Network
+from charax.nn import Network, split_key
 
 
 class SeparateJacobian(AbstractJacobian):
@@ -73,4 +72,4 @@ def build_separate(
     network: Callable[[PRNGKeyArray], Network], characteristic_dim: int, key: PRNGKeyArray
 ) -> SeparateJacobian:
     """One network per characteristic dimension, each from a key of its own."""
-    return SeparateJacobian([network(key) for key in jax.random.split(key, characteristic_dim)])
+    return SeparateJacobian([network(key) for key in split_key(key, characteristic_dim)])

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from charax.fields import AbstractField, CharacteristicField, JointJacobian, NetworkVelocity, PlainField, Read
 from charax.models._methods import parse_method
-from charax.nn import Apply, Chain, Conv, Flatten, FourierFeatures, Linear, Sharpened, find_activation, mlp
+from charax.nn import Apply, Chain, Conv, Flatten, FourierFeatures, Linear, Sharpened, find_activation, mlp, split_key
 
 _TIME_FREQUENCIES = (1, 6.0, 4)
 """s is one input with 4 frequencies of its own, of standard deviation 6."""
@@ -75,7 +75,7 @@ def vector_flow_field(
     if not (math.isfinite(sharpness) and sharpness > 0):
         raise ValueError(f"sharpness must be a number above 0, got {sharpness}")
     act = find_activation(activation) if sharpness == 1 else Sharpened(find_activation(activation), sharpness)
-    first, second, third, fourth, fifth = jax.random.split(key, 5)
+    first, second, third, fourth, fifth = split_key(key, 5)
     state, timed = (features, frequency_scale, frequencies), [_TIME_FREQUENCIES] if "s" in reads else []
     read = _Inputs([*timed, state, *([(context, 0.0, 0)] if context else [])], frequencies, fourth)
     if not parts.characteristic:
@@ -114,7 +114,7 @@ class TimedConvs(eqx.Module):
     activation: Apply
 
     def __init__(self, channels: Sequence[int], *, activation: str = "softplus", key: PRNGKeyArray):
-        keys = jax.random.split(key, len(channels) - 1)
+        keys = split_key(key, len(channels) - 1)
         self.layers = tuple(
             Conv(1 + inputs, outputs, key=key)
             for inputs, outputs, key in zip(channels[:-1], channels[1:], keys, strict=True)
@@ -174,7 +174,7 @@ def image_flow_field(
     height, width, channels = shape
     if not parts.characteristic:
         return PlainField(TimedConvs([channels, *hidden, channels], activation=activation, key=key))
-    keys = jax.random.split(key, len(hidden) + 5)
+    keys = split_key(key, len(hidden) + 5)
     act, p = Apply(find_activation(activation)), velocity_width
     velocity = Chain(
         Conv(1 + channels, p, key=keys[0]),

@@ -37,7 +37,7 @@ class MultiScaleFlow(AbstractFlow):
     import jax.numpy as jnp
     from charax.fields import PlainField
     from charax.models.flows import MultiScaleFlow
-    from charax.nn import Conv
+    from charax.nn import Conv, split_key
     from charax.solve import Solver
 
     make_field = lambda shape, key: PlainField(Conv(shape[-1], shape[-1], key=key), reads=("u",))
@@ -79,14 +79,14 @@ class MultiScaleFlow(AbstractFlow):
             raise ValueError(f"blocks must be at least 1, got {blocks}")
 
         def flows(shape: Shape, key: PRNGKeyArray) -> tuple[ContinuousFlow, ...]:
-            keys = jax.random.split(key, blocks)
+            keys = split_key(key, blocks)
             return tuple(
                 ContinuousFlow(make_field(shape, key), shape, end_time=end_time, learn_time=True) for key in keys
             )
 
         scales: list[Scale] = []
         for before, after in plan_scales(shape):
-            key, before_key, after_key = jax.random.split(key, 3)
+            key, before_key, after_key = split_key(key, 3)
             scales.append(Scale(flows(before, before_key), () if after is None else flows(after, after_key)))
         self.scales, self.pixels, self.shape = tuple(scales), pixels or Pixels(), tuple(shape)
 
@@ -212,7 +212,7 @@ class MultiScaleFlow(AbstractFlow):
     ) -> FlowResult:
         if key is None or context is not None:
             raise ValueError("a multi-scale flow dequantises, so it needs key=…, and it takes no context")
-        noise_key, key = jax.random.split(key)
+        noise_key, key = split_key(key)
         x = self.pixels.dequantise(u, key=noise_key)
         return self.forward(x, solver=solver, trace=trace, with_energies=with_energies, key=key)
 
@@ -268,7 +268,7 @@ class _Composition:
     def _options(self) -> dict:
         key = None
         if self.key is not None:
-            self.key, key = jax.random.split(self.key)
+            self.key, key = split_key(self.key)
         return {"solver": self.solver, "trace": self.trace, "with_energies": self.with_energies, "key": key}
 
     def _append(self, result: FlowResult) -> Array:

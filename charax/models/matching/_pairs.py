@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from charax.fields import AbstractField, CharacteristicField, JointJacobian, NetworkVelocity, PlainField
 from charax.models.matching._matching import FlowMatching
-from charax.nn import mlp
+from charax.nn import mlp, split_key
 from charax.solve import Solver
 
 
@@ -64,7 +63,7 @@ class PairMap(eqx.Module):
             ValueError: If the method is another one.
         """
         n = max(inputs, outputs)
-        first, second, third = jax.random.split(key, 3)
+        first, second, third = split_key(key, 3)
         if method == "node":
             return cls(PlainField(mlp([1 + n, *hidden, n], activation="silu", key=first)), inputs, outputs)
         if method != "c-node":

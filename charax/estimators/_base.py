@@ -83,8 +83,8 @@ class AbstractEstimator(BaseEstimator, metaclass=ABCMeta):
         check_is_fitted(self)
         return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
 
-    def _ema(self) -> float | None:
-        """The decay of the average of the weights that is evaluated; None for no average."""
+    def _ema(self, rows: int) -> float | None:
+        """The decay of the average of the weights that is evaluated, for this many rows; None for no average."""
         return None
 
     def _is_warm_start(self) -> bool:
@@ -122,7 +122,7 @@ class AbstractEstimator(BaseEstimator, metaclass=ABCMeta):
                 learning_rate=self.learning_rate,
                 weight_decay=self._weight_decay(len(rows.weights)),
                 schedule="constant",
-                ema=self._ema(),
+                ema=self._ema(len(rows.weights)),
             ),
         )
         progress = Lines(Console()) if self.verbose else Silent()

@@ -218,7 +218,7 @@ class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AbstractEst
         mapped, log_density = self.ensemble_.predict(self.input_scale_.apply(X))
         return mapped[0].astype(np.float64), log_density[0].astype(np.float64)
 
-    def _ema(self) -> float | None:
+    def _ema(self, rows: int) -> float | None:
         return None if self.objective == "likelihood" else 0.99
 
     @property

@@ -305,7 +305,7 @@ class FlowRegressor(RegressorMixin, AbstractEstimator):
     def _shape(self, values: Float[np.ndarray, "rows *more outputs"]) -> Float[np.ndarray, "rows *values"]:
         return values if self.outputs_2d_ else values[..., 0]
 
-    def _ema(self) -> float | None:
+    def _ema(self, rows: int) -> float | None:
         return 0.99 if self.objective == "matching" else None
 
     def __sklearn_tags__(self) -> Tags:

@@ -168,7 +168,7 @@ class MatchingRegressor(RegressorMixin, AbstractEstimator):
         values = self.output_scale_.inverse(self.ensemble_.predict(self.input_scale_.apply(X))[0].astype(np.float64))
         return values if self.outputs_2d_ else values[:, 0]
 
-    def _ema(self) -> float | None:
+    def _ema(self, rows: int) -> float | None:
         return 0.99
 
     def __sklearn_tags__(self) -> Tags:

@@ -74,6 +74,9 @@ class AbstractSupervisedEstimator(AbstractEstimator):
     def _weight_decay(self, rows: int) -> float:
         return table_recipe(rows).weight_decay if self.weight_decay == "auto" else self.weight_decay
 
+    def _ema(self, rows: int) -> float | None:
+        return table_recipe(rows).ema
+
     def _loop_length(self, rows: int) -> tuple[int, int]:
         recipe = table_recipe(rows)
         return (

@@ -176,13 +176,14 @@ class OptimizerConfig:
     clip: float = 1.0
     """Clip gradients to this global norm."""
     ema: float | None = None
-    """Evaluate an exponential moving average of the weights with this decay, such as 0.999."""
+    """Evaluate an exponential moving average of the weights with this decay, such as 0.999; 0 for no average. None:
+    chosen from the data."""
 
     def __post_init__(self):
         check_positive(self, "learning_rate", "clip")
         check_range(self, least={"weight_decay": 0})
-        if self.ema is not None and not 0 < self.ema < 1:
-            raise ValueError(f"ema must lie between 0 and 1, got {self.ema}; leave it out for no averaging")
+        if self.ema is not None and not 0 <= self.ema < 1:
+            raise ValueError(f"ema must be at least 0 and below 1, got {self.ema}; 0 is no average")
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,10 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax import lax
-from jaxtyping import Array, Float, Int, PyTree, UInt32
+from jaxtyping import Array, Bool, Float, Int, PyTree, UInt32
 
 from charax.nn import split_key
 from charax.train._batches import Batch
@@ -44,7 +45,7 @@ class TrainState(eqx.Module):
         return self.params if self.average is None else self.average
 
     @property
-    def has_diverged(self) -> Array:
+    def has_diverged(self) -> Bool[Array | np.ndarray, "*members"]:
         """Whether too many steps in a row were skipped: the one rule for the loop and for the estimators."""
         return self.streak >= MAX_SKIPPED_STEPS
 

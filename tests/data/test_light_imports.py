@@ -17,6 +17,7 @@ for name in data.__all__:
         getattr(data, name)
 data.load_density_data("moons", points=100)
 data.load_series("paper")
+data.load_dataset("digits")
 heavy = [name for name in ("jax", "equinox", "sklearn", "scipy", "pandas", "PIL", "pooch") if name in sys.modules]
 assert not heavy, heavy
 """

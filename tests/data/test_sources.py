@@ -22,6 +22,16 @@ def test_digits_are_split_three_ways_and_lie_in_the_unit_interval():
     np.testing.assert_array_equal(np.unique(digits.train.inputs * 16), np.arange(17))
 
 
+def test_digits_are_those_of_scikit_learn_and_are_read_without_importing_it():
+    source = DATASETS["digits"]
+    assert source.find_folder is not None
+    folder = source.find_folder()
+    assert (folder / "digits.csv.gz").is_file()
+    ours, theirs = (source.read(each).samples for each in (folder, folder / "nowhere"))
+    np.testing.assert_array_equal(ours.inputs, theirs.inputs)
+    np.testing.assert_array_equal(ours.targets, theirs.targets)
+
+
 @pytest.mark.parametrize("name", ["mnist", "cifar10", "svhn"])
 def test_an_official_test_part_stays_the_test_part_in_its_order(official, formats, name):
     data = load_dataset(name, seed=3)

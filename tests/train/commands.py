@@ -1,9 +1,16 @@
 """Commands of `charax`, called in this process: what they answer, and why they refuse."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 from charax.cli import main
+
+
+def train_line(folder: Path) -> list[str]:
+    """The arguments of `charax` that train a line in a folder."""
+    flags = "--epochs 4 --checkpoint-steps 3 --ema 0.9 --weight-decay 0.01 --json"
+    return ["train", "line", *flags.split(), "--output", str(folder.parent), "--name", folder.name]
 
 
 def answer_of(capsys, *arguments: object) -> dict[str, Any]:

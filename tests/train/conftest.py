@@ -13,7 +13,7 @@ import pytest
 
 from charax.cli import main
 from charax.train import Splits
-from tests.train.commands import answer_of, reason_of
+from tests.train.commands import answer_of, reason_of, train_line
 from tests.train.line_task import LineConfig, LineTask
 from tests.train.registration import registered_line
 
@@ -44,8 +44,7 @@ def line_task() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def command() -> Callable[[Path], list[str]]:
     """The arguments of `charax` that train a line in a folder."""
-    flags = "--epochs 4 --checkpoint-steps 3 --ema 0.9 --weight-decay 0.01 --json"
-    return lambda folder: ["train", "line", *flags.split(), "--output", str(folder.parent), "--name", folder.name]
+    return train_line
 
 
 @pytest.fixture(scope="session")

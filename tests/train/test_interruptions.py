@@ -1,9 +1,11 @@
 """However a run is stopped, resuming it ends with the metrics of one that nothing interrupted."""
 
+import json
 import os
 import shutil
 import signal
-import time
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,118 +17,28 @@ import pytest
 from charax import train
 from charax.cli import main
 from charax.train import LoopConfig, Silent, load_config, load_run, resume, save_config
-from charax.train._checkpoints import Checkpoints, truncate_lines, write_json
-from charax.train._evaluation import make_evaluation
+from charax.train._checkpoints import truncate_lines
 from charax.train._history import advise
-from tests.train.line_task import LineTask
+from tests.train.kills import MOMENTS
 
-TEST_POINTS = 11
-
-
-class Killed(BaseException):
-    """What nobody catches."""
+ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture
-def killed(monkeypatch, line_task, command, tmp_path):
-    """The folder of a run that was killed at some point."""
-
-    def run(patch) -> Path:
-        folder = tmp_path / "killed"
-        with monkeypatch.context() as patched:
-            patch(patched)
-            with pytest.raises(Killed):
-                main(command(folder))
-        return folder
-
-    return run
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory) -> Path:
+    """The folders of runs that were killed by SIGKILL, one for each moment."""
+    folder = tmp_path_factory.mktemp("killed")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "tests.train.kills", str(folder)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == dict.fromkeys(MOMENTS, -signal.SIGKILL)
+    return folder
 
 
-def kill(*_, **__):
-    raise Killed
-
-
-def kill_while_the_epoch_is_compiled(patched):
-    loss, calls = LineTask.loss, []
-    # The first call only asks for shapes.
-    patched.setattr(LineTask, "loss", lambda *args: kill() if calls else (calls.append(1), loss(*args))[1])
-
-
-def kill_before_the_first_step(patched):
-    patched.setattr("charax.train._loop.initial_state", kill)
-
-
-def kill_before_the_second_checkpoint(patched):
-    save = Checkpoints.save
-    patched.setattr(
-        Checkpoints, "save", lambda self, number, *args: kill() if number > 3 else save(self, number, *args)
-    )
-
-
-def kill_between_the_metrics_of_an_epoch_and_its_checkpoint(patched):
-    save = Checkpoints.save
-    patched.setattr(Checkpoints, "save", lambda self, n, *args: kill() if n == 10 else save(self, n, *args))
-
-
-def kill_in_the_middle_of_a_checkpoint(patched):
-    save = Checkpoints.save
-
-    def save_half(self, number, *args):
-        if number == 6:
-            part = self._folder / "6.orbax-checkpoint-tmp" / "state"
-            part.mkdir(parents=True)
-            (part / "manifest.ocdbt").write_bytes(b"half")
-            kill()
-        save(self, number, *args)
-
-    patched.setattr(Checkpoints, "save", save_half)
-
-
-def kill_in_the_last_evaluation(patched):
-    def make(*args):
-        evaluate = make_evaluation(*args)
-        return lambda params, split: kill() if len(split.x) == TEST_POINTS else evaluate(params, split)
-
-    patched.setattr("charax.train._loop.make_evaluation", make)
-
-
-def kill_when_half_of_the_weights_are_written(patched):
-    def save_half(arrays, path):
-        Path(path).write_bytes(b"half")
-        kill()
-
-    patched.setattr("charax.train._export.save_file", save_half)
-
-
-def kill_between_the_description_and_the_weights(patched):
-    patched.setattr("charax.train._export.write_json", lambda path, content: (write_json(path, content), kill()))
-
-
-def kill_before_the_model_is_written(patched):
-    patched.setattr("charax.train._training.save_model", kill)
-
-
-def kill_before_the_test_metrics_are_written(patched):
-    patched.setattr("charax.train._training.write_atomically", kill)
-
-
-@pytest.mark.parametrize(
-    "patch",
-    [
-        kill_before_the_first_step,
-        kill_while_the_epoch_is_compiled,
-        kill_in_the_middle_of_a_checkpoint,
-        kill_in_the_last_evaluation,
-        kill_when_half_of_the_weights_are_written,
-        kill_between_the_description_and_the_weights,
-        kill_before_the_second_checkpoint,
-        kill_between_the_metrics_of_an_epoch_and_its_checkpoint,
-        kill_before_the_model_is_written,
-        kill_before_the_test_metrics_are_written,
-    ],
-)
-def test_a_run_killed_anywhere_ends_with_the_same_metrics(killed, patch, trained, metrics_of):
-    folder = killed(patch)
+@pytest.mark.parametrize("moment", [moment for moment in MOMENTS if moment != "before the figures"])
+def test_a_run_killed_anywhere_ends_with_the_same_metrics(killed, moment, line_task, trained, metrics_of):
+    folder = killed / moment
     with pytest.raises(ValueError, match="is not finished; resume it: charax resume"):
         train.load_run(folder)
     resume(folder)
@@ -135,26 +47,10 @@ def test_a_run_killed_anywhere_ends_with_the_same_metrics(killed, patch, trained
 
 
 def test_a_run_killed_before_its_figures_is_finished_and_resuming_it_plots_them(killed, ask, trained, metrics_of):
-    folder = killed(lambda patched: patched.setattr("charax.train.Run.plot", kill))
+    folder = killed / "before the figures"
     assert not (folder / "plots").exists()
     assert ask("resume", folder)["loss"] == metrics_of(trained)[-1]["test_loss"]
     assert {path.name for path in (folder / "plots").iterdir()} == {"training.png", "points.txt"}
-
-
-def test_a_process_that_is_really_killed_is_resumed(start, command, ask, trained, metrics_of, tmp_path):
-    folder, began = tmp_path / "killed", time.monotonic()
-    process, metrics = start(*command(folder)), folder / "metrics.jsonl"
-    while not (metrics.exists() and metrics.read_text()):  # while the first checkpoint is written, or soon after
-        assert process.poll() is None, process.communicate()[1]
-        assert time.monotonic() - began < 100
-        time.sleep(0.002)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    assert process.returncode == -signal.SIGKILL
-    answer = ask("resume", folder)
-    assert metrics_of(folder) == metrics_of(trained)
-    assert (folder / "model.safetensors").read_bytes() == (trained / "model.safetensors").read_bytes()
-    assert answer.keys() == {"run", "loss", "validation_loss", "nfe", "parameters", "seconds"}
 
 
 class Signalling(Silent):

@@ -117,7 +117,10 @@ def test_the_average_is_what_is_evaluated_and_returned(line):
     loop = LoopConfig(epochs=2, batch_size=8)
     config = OptimizerConfig(learning_rate=0.1, weight_decay=0.01, schedule="constant", ema=0.9)
     fitted = fit(*line, loop, config)
-    final = fit(*line, loop, dataclasses.replace(config, ema=None))
+    final, none = (fit(*line, loop, dataclasses.replace(config, ema=ema)) for ema in (None, 0.0))
+    assert [row["validation_loss"] for row in none.history[:-1]] == [
+        row["validation_loss"] for row in final.history[:-1]
+    ]
     assert [row["loss"] for row in fitted.history[:-1]] == [row["loss"] for row in final.history[:-1]]
     assert fitted.history[-2]["validation_loss"] != final.history[-2]["validation_loss"]
     evaluated = line.task.metrics(fitted.model, jax.tree.map(jnp.asarray, line.splits.validation))["loss"].mean()
@@ -210,7 +213,7 @@ def test_every_field_of_the_loop_does_what_it_says(outcome, field):
         *(pytest.param(LoopConfig, {name: 10**400}, id=f"huge {name}") for name in ("epochs", "seed", "patience")),
         *((OptimizerConfig, {name: value}) for name in ("learning_rate", "clip") for value in (0.0, -1.0, math.nan)),
         *((OptimizerConfig, {"weight_decay": value}) for value in (-0.1, math.inf)),
-        *((OptimizerConfig, {"ema": value}) for value in (0.0, 1.0, math.nan)),
+        *((OptimizerConfig, {"ema": value}) for value in (-0.1, 1.0, math.nan)),
     ],
     ids=str,
 )

@@ -15,6 +15,7 @@ from charax.models.flows._pixels import Pixels, squeeze, unsqueeze
 from charax.models.flows._scales import Shape, plan_scales
 from charax.models.flows._traces import AbstractTrace, Hutchinson
 from charax.models.matching import FlowMatching
+from charax.nn import split_key
 from charax.solve import Solver
 
 
@@ -37,7 +38,7 @@ class MultiScaleFlow(AbstractFlow):
     import jax.numpy as jnp
     from charax.fields import PlainField
     from charax.models.flows import MultiScaleFlow
-    from charax.nn import Conv, split_key
+    from charax.nn import Conv
     from charax.solve import Solver
 
     make_field = lambda shape, key: PlainField(Conv(shape[-1], shape[-1], key=key), reads=("u",))

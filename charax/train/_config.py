@@ -109,7 +109,14 @@ def fill(config: T, default: T) -> T:
 
 @dataclass(frozen=True)
 class SolverConfig:
-    """How to integrate. Whatever is left out is the preset's choice."""
+    """How to integrate. Whatever is left out is the preset's choice.
+
+    ```python
+    from charax import Solver, SolverConfig
+
+    assert SolverConfig(solver="euler").build(Solver("midpoint", steps=4)).steps == 4
+    ```
+    """
 
     solver: str | None = None
     """Solver: euler, midpoint, heun, bosh3, tsit5, dopri5 or dopri8."""
@@ -163,7 +170,15 @@ class SolverConfig:
 
 @dataclass(frozen=True)
 class OptimizerConfig:
-    """AdamW, its schedule, gradient clipping and weight averaging."""
+    """AdamW, its schedule, gradient clipping and weight averaging.
+
+    ```python
+    from charax import OptimizerConfig, RegressionConfig
+
+    config = RegressionConfig(optimizer=OptimizerConfig(learning_rate=1e-3, clip=0.5))
+    assert config.optimizer.schedule is None  # chosen from the data
+    ```
+    """
 
     learning_rate: float | None = None
     """Peak learning rate. None: chosen from the data."""
@@ -188,7 +203,14 @@ class OptimizerConfig:
 
 @dataclass(frozen=True)
 class LoopConfig:
-    """Length of the training, mini-batches, seed, early stopping and checkpoints."""
+    """Length of the training, mini-batches, seed, early stopping and checkpoints.
+
+    ```python
+    from charax import LoopConfig
+
+    assert LoopConfig(epochs=5, seed=7).batch_size is None  # chosen from the data
+    ```
+    """
 
     epochs: int | None = None
     """Maximum number of epochs. None: chosen from the data."""
@@ -215,7 +237,15 @@ STANDARD_OPTIMIZER = OptimizerConfig(LEARNING_RATE, WEIGHT_DECAY, "cosine")
 
 
 class Splits(NamedTuple):
-    """The three parts of a data set. The test split is evaluated once, after training."""
+    """The three parts of a data set. The test split is evaluated once, after training.
+
+    ```python
+    import charax
+
+    splits: charax.Splits = charax.ClassificationConfig(data="digits").load_data().splits
+    assert len(splits.train.targets) > len(splits.test.targets)
+    ```
+    """
 
     train: "Batch"
     """Samples to learn from."""
@@ -226,7 +256,15 @@ class Splits(NamedTuple):
 
 
 class TaskData(NamedTuple):
-    """Data that are ready to train on, and their description."""
+    """Data that are ready to train on, and their description.
+
+    ```python
+    import charax
+
+    loaded: charax.TaskData = charax.ClassificationConfig(data="digits").load_data()
+    assert loaded.spec.classes[0] == "0"
+    ```
+    """
 
     splits: Splits
     """The samples."""

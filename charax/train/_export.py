@@ -27,7 +27,20 @@ _HEADER = 1 << 12
 
 
 class TrainedModel(NamedTuple):
-    """A model and its task: how to read inputs, how to integrate, what the outputs mean."""
+    """A model and its task: how to read inputs, how to integrate, what the outputs mean.
+
+    ```python
+    import tempfile
+    import charax
+    from charax.train import train
+
+    config = charax.ClassificationConfig(method="node", width=4, loop=charax.LoopConfig(epochs=1))
+    with tempfile.TemporaryDirectory() as folder:
+        train(config, f"{folder}/run")
+        task, model = charax.load_model(f"{folder}/run")  # a TrainedModel
+    assert task.spec.classes[0] == "0"
+    ```
+    """
 
     task: AbstractTask
     """Everything that is not learned."""
@@ -58,6 +71,17 @@ def load_config(folder: Path | str) -> AbstractConfig:
 
     Raises:
         ValueError: If there is none, or it cannot be read.
+
+    ```python
+    import tempfile
+    import charax
+    from charax.train import train
+
+    config = charax.ClassificationConfig(method="node", width=4, loop=charax.LoopConfig(epochs=1))
+    with tempfile.TemporaryDirectory() as folder:
+        train(config, f"{folder}/run")
+        assert charax.load_config(f"{folder}/run").width == 4
+    ```
     """
     return _load_config(Path(folder))[0]
 
@@ -100,6 +124,21 @@ def save_model(folder: Path, spec: Any, model: eqx.Module) -> None:
         folder: The folder.
         spec: The description of the data (`TaskData.spec`).
         model: The trained model.
+
+    ```python
+    import tempfile
+    from pathlib import Path
+    import jax
+    import charax
+    from charax.train._export import save_config
+
+    config = charax.ClassificationConfig(method="node", width=4)
+    spec = config.load_data().spec
+    with tempfile.TemporaryDirectory() as folder:
+        save_config(Path(folder), config)
+        charax.save_model(Path(folder), spec, config.build_task(spec).build(jax.random.key(0)))
+        assert charax.load_model(folder).task.spec == spec
+    ```
     """
     params = eqx.filter(model, eqx.is_inexact_array)
     part = folder / f"{WEIGHTS}.part"

@@ -24,6 +24,17 @@ def evaluate(folder: Path | str, split: str = "test", *, data: Path | str | None
 
     Raises:
         ValueError: If there is no such split, its data have changed since training, or something cannot be read.
+
+    ```python
+    import tempfile
+    import charax
+    from charax.train import train
+
+    config = charax.ClassificationConfig(method="node", width=4, loop=charax.LoopConfig(epochs=1))
+    with tempfile.TemporaryDirectory() as folder:
+        train(config, f"{folder}/run")
+        assert 0 <= charax.evaluate(f"{folder}/run", "validation")["accuracy"] <= 1
+    ```
     """
     return load_run(folder).evaluate_in_full(split, data=data)
 
@@ -51,6 +62,20 @@ def predict(
     Raises:
         ValueError: If the inputs cannot be used.
         RuntimeError: With `strict`, if a row has no answer.
+
+    ```python
+    import tempfile
+    import numpy as np
+    import charax
+    from charax.train import train
+
+    config = charax.ClassificationConfig(method="node", width=4, loop=charax.LoopConfig(epochs=1))
+    with tempfile.TemporaryDirectory() as folder:
+        train(config, f"{folder}/run")
+        np.savez(f"{folder}/new.npz", x=np.zeros((2, 8, 8, 1), np.float32))
+        predictions = charax.predict(f"{folder}/run", f"{folder}/new.npz")
+    assert len(predictions.rows) == 2
+    ```
     """
     task, model = load_model(folder)
     _check_class(task, class_name)
@@ -85,6 +110,18 @@ def sample(
 
     Raises:
         ValueError: If the model is not a density, or does not know the class.
+
+    ```python
+    import tempfile
+    import charax
+    from charax.train import train
+
+    config = charax.DensityConfig(data="moons", method="node", width=4, loop=charax.LoopConfig(epochs=1))
+    with tempfile.TemporaryDirectory() as folder:
+        train(config, f"{folder}/run")
+        samples = charax.sample(f"{folder}/run", 3)
+    assert samples.values.shape == (3, 2)
+    ```
     """
     task, model = load_model(folder)
     _check_class(task, class_name)

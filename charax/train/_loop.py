@@ -35,7 +35,15 @@ _STEPS_IN_FLIGHT = 2
 
 
 class FitResult(NamedTuple):
-    """The outcome of training."""
+    """The outcome of training.
+
+    ```python
+    from charax import FitResult
+
+    result = FitResult(model=None, history=[{"epoch": 1, "loss": 0.3}, {"test_loss": 0.4}], seconds=2.0)
+    assert result.history[-1]["test_loss"] == 0.4
+    ```
+    """
 
     model: eqx.Module
     """The model with the best weights, as selected on the validation split."""

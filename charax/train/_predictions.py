@@ -10,7 +10,15 @@ from jaxtyping import Bool, Float32
 
 
 class Predictions(NamedTuple):
-    """Predictions for new inputs, as a table of text."""
+    """Predictions for new inputs, as a table of text.
+
+    ```python
+    from charax import Predictions
+
+    predictions = Predictions(["row", "class"], [["1", "setosa"]])
+    assert predictions.keep(["name"], [["a flower"]]).rows == [["a flower", "1", "setosa"]]
+    ```
+    """
 
     columns: list[str]
     """Names of the columns."""

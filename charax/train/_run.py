@@ -22,7 +22,19 @@ from charax.train._parameters import flatten_model
 
 @dataclass
 class Run:
-    """A finished run."""
+    """A finished run.
+
+    ```python
+    import tempfile
+    import charax
+    from charax.train import train
+
+    config = charax.ClassificationConfig(method="node", width=4, loop=charax.LoopConfig(epochs=1))
+    with tempfile.TemporaryDirectory() as folder:
+        run = train(config, f"{folder}/run")
+    assert run.best_epoch["epoch"] == 1 and len(run.epochs) == 1
+    ```
+    """
 
     folder: Path
     """The folder of the run."""
@@ -158,6 +170,17 @@ def load_run(folder: Path | str) -> Run:
 
     Raises:
         ValueError: If it is not finished, or cannot be read.
+
+    ```python
+    import tempfile
+    import charax
+    from charax.train import train
+
+    config = charax.ClassificationConfig(method="node", width=4, loop=charax.LoopConfig(epochs=1))
+    with tempfile.TemporaryDirectory() as folder:
+        train(config, f"{folder}/run")
+        assert charax.load_run(f"{folder}/run").summary()["parameters"] > 0
+    ```
     """
     folder = Path(folder)
     config = load_config(folder)

@@ -33,6 +33,17 @@ def train_seeds(
 
     Raises:
         ValueError: If there are no seeds, or the folder has a run with another config.
+
+    ```python
+    import tempfile
+    from pathlib import Path
+    import charax
+
+    config = charax.ClassificationConfig(method="node", width=4, loop=charax.LoopConfig(epochs=1))
+    with tempfile.TemporaryDirectory() as folder:
+        runs = charax.train_seeds(config, Path(folder), seeds=2)
+    assert [run.config.loop.seed for run in runs] == [0, 1]
+    ```
     """
     if seeds < 1:
         raise ValueError(f"seeds must be at least 1, got {seeds}")

@@ -76,6 +76,18 @@ def resume(folder: Path | str, *, epochs: int | None = None, progress: AbstractP
         ValueError: If the folder is not a run, is in use, its data have changed since it was started, or more epochs
             would change nothing.
         SaveError: If the folder cannot be written to. It keeps its last checkpoint.
+
+    ```python
+    import tempfile
+    import charax
+    from charax.train import train
+
+    config = charax.ClassificationConfig(method="node", width=4, loop=charax.LoopConfig(epochs=1))
+    with tempfile.TemporaryDirectory() as folder:
+        train(config, f"{folder}/run")
+        longer = charax.resume(f"{folder}/run", epochs=2)
+    assert len(longer.epochs) == 2
+    ```
     """
     folder = Path(folder)
     config = load_config(folder)
@@ -105,6 +117,17 @@ def train_or_load(config: AbstractConfig, folder: Path | str, *, progress: Abstr
 
     Raises:
         ValueError: If the folder has a run with another config; the message names the settings that differ.
+
+    ```python
+    import tempfile
+    import charax
+
+    config = charax.ClassificationConfig(method="node", width=4, loop=charax.LoopConfig(epochs=1))
+    with tempfile.TemporaryDirectory() as folder:
+        charax.train_or_load(config, f"{folder}/run")
+        run = charax.train_or_load(config, f"{folder}/run")  # is not trained again
+    assert len(run.epochs) == 1
+    ```
     """
     folder = Path(folder)
     if not (folder / CONFIG).exists():

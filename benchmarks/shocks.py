@@ -22,7 +22,7 @@ from charax import train
 from charax.models import AbstractRegressor, PDEMethod
 from charax.paper import equations
 from charax.paper._comparison import average
-from charax.paper._records import load_or_compute
+from charax.paper._records import RecordJob
 from charax.paper._report import Column, Report
 from charax.pde import AbstractProblem, Burgers, Sine, Traffic, solve
 from charax.tasks import PDEConfig
@@ -57,8 +57,8 @@ def main() -> None:
         problem, noise, method = case
         label = f"{problem}-{100 * noise:g}percent-{method}-seed{seed}"
         settings = {"problem": problem, "noise": noise, "method": method, "seed": seed}
-        compute = lambda settings=settings: learn(**settings)
-        results[case].append(load_or_compute(FOLDER / "records" / f"{label}.json", settings, compute))
+        compute = lambda progress, settings=settings: learn(**settings)
+        results[case] += train.Sweep().run([RecordJob(FOLDER / "records" / f"{label}.json", settings, compute)])
         print(label, {name: value for name, value in results[case][-1].items() if name != "terms"}, flush=True)
     rows = [_row(*case, results[case]) for case in cases]
     columns = (

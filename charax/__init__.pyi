@@ -120,8 +120,12 @@ from .train import Predictions as Predictions
 from .train import Run as Run
 from .train import SolverConfig as SolverConfig
 from .train import Splits as Splits
+from .train import Sweep as Sweep
+from .train import SweepConfig as SweepConfig
+from .train import SweepError as SweepError
 from .train import TaskData as TaskData
 from .train import TrainedModel as TrainedModel
+from .train import TrainingJob as TrainingJob
 from .train import evaluate as evaluate
 from .train import export_programs as export_programs
 from .train import fit as fit

@@ -8,6 +8,7 @@ from charax.cli._print import Json, print_report
 from charax.paper import AbstractExperiment
 from charax.paper.ablation import report_selection
 from charax.tasks import ClassificationConfig
+from charax.train import Sweep, SweepConfig
 
 
 def reproduce_command(experiment_type: type[AbstractExperiment]) -> Callable[..., None]:
@@ -15,12 +16,13 @@ def reproduce_command(experiment_type: type[AbstractExperiment]) -> Callable[...
 
     def command(
         experiment: experiment_type,  # pyright: ignore[reportInvalidTypeForm]
+        sweep: SweepConfig,
         *,
         output: Path | None = None,
         as_json: Json = False,
     ) -> None:
         folder = output or Path("runs") / experiment.label
-        report = experiment.run(folder, train.make_progress())
+        report = experiment.run(folder, Sweep(sweep, progress=train.make_progress()))
         print_report(report, report.write(folder), as_json=as_json)
 
     command.__doc__ = f"""{(experiment_type.__doc__ or "").strip()}
@@ -33,6 +35,7 @@ def reproduce_command(experiment_type: type[AbstractExperiment]) -> Callable[...
 
 def select_command(
     config: ClassificationConfig,
+    sweep: SweepConfig,
     *,
     k: tuple[int, ...] = (1, 2, 4, 8),
     seeds: int = 3,
@@ -49,6 +52,7 @@ def select_command(
         output: Folder of the runs, the table and the figure. By default runs/select-DATA-METHOD.
     """
     folder = output or Path("runs") / f"select-{Path(config.data).stem}-{config.method}"
-    selection = select.select_dimension(config, k, seeds=seeds, folder=folder, progress=train.make_progress())
+    runs = Sweep(sweep, progress=train.make_progress())
+    selection = select.select_dimension(config, k, seeds=seeds, folder=folder, sweep=runs)
     report = report_selection([selection], f"Choosing k for {config.data}")
     print_report(report, report.write(folder), as_json=as_json)

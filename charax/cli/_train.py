@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from charax import train
-from charax.cli._print import Json, Positional, print_answer, print_metrics, print_rows
+from charax.cli._print import Json, Positional, format_number, print_answer, print_metrics, print_rows
 from charax.tasks import density
-from charax.train import AbstractConfig, AbstractProgress, ProcessesConfig
+from charax.train import AbstractConfig, AbstractProgress, ProcessesConfig, SweepConfig
 
 if TYPE_CHECKING:
     from charax.train import Run
@@ -33,14 +33,23 @@ def train_command(config_type: type[AbstractConfig]) -> Callable[..., None]:
 
     def command(
         config: config_type,  # pyright: ignore[reportInvalidTypeForm]
+        sweep: SweepConfig,
         *,
         name: str | None = None,
         output: Path = Path("runs"),
+        seeds: int | None = None,
         tensorboard: bool = False,
         together: Together = _ALONE,
         as_json: Json = False,
     ) -> None:
         chosen = None if name is None else check_name(name)
+        if seeds is not None:
+            if together != _ALONE:
+                raise ValueError("several seeds and one training over several processes exclude each other")
+            train_seeds_and_print(config, output, chosen or config.label, seeds, sweep, tensorboard, as_json)
+            return
+        if sweep != SweepConfig():
+            raise ValueError("--jobs and what belongs to it are for several runs: add --seeds, or leave them out")
         with train.join(together):
             folder = output / (chosen or train.on_first(lambda: train.name_run(output, config.label)))
             start = lambda progress: train.train(config, folder, progress=progress)
@@ -55,10 +64,36 @@ def train_command(config_type: type[AbstractConfig]) -> Callable[..., None]:
         config: Data, model, solver, optimizer and training.
         name: Name of the run. By default made from the task, the data and the method.
         output: Folder in which the folder of the run is created.
+        seeds: Train with this many seeds, the first of them --seed, into NAME-seed0, NAME-seed1 and so on, and
+            average. Called again, it resumes.
         tensorboard: Also write the metrics as event files for TensorBoard, into the folder tensorboard of the run.
         together: One training over several processes.
     """
     return command
+
+
+def train_seeds_and_print(
+    config: AbstractConfig, output: Path, label: str, seeds: int, sweep: SweepConfig, tensorboard: bool, as_json: bool
+) -> None:
+    """Train with several seeds, and print their metrics, mean and standard deviation."""
+    if seeds < 1:
+        raise ValueError(f"--seeds must be at least 1, got {seeds}")
+    if tensorboard:
+        raise ValueError("--tensorboard is for one run: leave it out, or leave --seeds out")
+    first = config.loop.seed
+    jobs = train.seed_jobs(config, output, range(first, first + seeds), label=label)
+    runs = train.Sweep(sweep, progress=train.make_progress()).run(jobs)
+    rows = [{"seed": run.config.loop.seed, **run.summary()} for run in runs]
+    numbers = [key for key, value in rows[0].items() if key != "seed" and isinstance(value, int | float)]
+    known = [key for key in numbers if all(row.get(key) is not None for row in rows)]
+    averages = {key: train.mean_and_sd([row[key] for row in rows]) for key in known}
+    answer = {"rows": rows, "mean": {k: mean for k, (mean, _) in averages.items()}}
+    answer["sd"] = {k: sd for k, (_, sd) in averages.items()}
+    cells = [[str(row["seed"]), *(format_number(row.get(key)) for key in numbers)] for row in rows]
+    cells += [[name, *(format_number(answer[name].get(key)) for key in numbers)] for name in ("mean", "sd")]
+    columns = ["seed", *(key.replace("_", " ") for key in numbers)]
+    note = f"Runs: {', '.join(str(run.folder) for run in runs)}"
+    print_answer(answer, columns, cells, title=f"{label}, {seeds} seeds", note=note, text_columns=1, as_json=as_json)
 
 
 def check_name(name: str) -> str:

@@ -53,7 +53,7 @@ LIMITS: Mapping[str, Limit] = _limits(
     json=(2**26, "bytes of JSON"),
     parameters=(100_000_000, "parameters"),
     width=(65_536, "units"),
-    k=(256, "dimensions"),
+    k=(1024, "dimensions"),
     blocks=(64, "blocks"),
     steps=(10_000, "steps"),
 )

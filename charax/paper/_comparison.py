@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from charax import plotting, train
 from charax.tasks import ClassificationConfig
-from charax.train import AbstractConfig, AbstractProgress
+from charax.train import AbstractConfig, Sweep
 
 
 class MethodResult(NamedTuple):
@@ -66,14 +66,10 @@ def by_epoch(curves: Sequence[Sequence[float | None]]) -> list[list[float]]:
     return [[math.nan if value is None else value for value in column] for column in zip(*curves, strict=False)]
 
 
-def compare(
-    configs: Sequence[AbstractConfig], *, seeds: int, folder: Path, progress: AbstractProgress
-) -> list[MethodResult]:
-    """Train each config with the seeds 0, 1, …; runs that are in the folder already are not repeated."""
-    return [
-        MethodResult(one.data, one.method, train.train_seeds(one, folder, seeds=seeds, progress=progress))
-        for one in configs
-    ]
+def compare(cases: Sequence[tuple[AbstractConfig, Path]], *, seeds: int, sweep: Sweep) -> list[MethodResult]:
+    """Train each config, in the folder beside it, with the seeds 0, 1, …; what is there already is not repeated."""
+    runs = sweep.run_groups([train.seed_jobs(config, folder, range(seeds)) for config, folder in cases])
+    return [MethodResult(config.data, config.method, group) for (config, _), group in zip(cases, runs, strict=True)]
 
 
 def plot_first_runs(results: Sequence[MethodResult]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from charax.paper._report import Report
-from charax.train import AbstractProgress
+from charax.train import Sweep
 
 
 class AbstractExperiment(ABC):
@@ -24,18 +24,19 @@ class AbstractExperiment(ABC):
         return self.name
 
     @abstractmethod
-    def run(self, folder: Path, progress: AbstractProgress) -> Report:
+    def run(self, folder: Path, sweep: Sweep) -> Report:
         """Run the experiment, or resume it.
 
         Args:
             folder: Folder of the runs. Those that are there already are not repeated.
-            progress: Where to report.
+            sweep: Computes the runs, and reports.
 
         Returns:
             The results, which are not written yet.
 
         Raises:
             ValueError: If a setting cannot be used, or the folder has a run with other settings.
+            SweepError: If some runs failed; the others are finished.
         """
 
 

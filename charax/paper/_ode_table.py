@@ -6,15 +6,15 @@ made on different days and machines add up. A record of another config is refuse
 
 import math
 import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from charax import train
 from charax.paper._report import Column
 from charax.tasks import ClassificationConfig
-from charax.train import AbstractProgress, from_json, to_json
+from charax.train import AbstractJob, AbstractProgress, from_json, to_json
 from charax.train._json import describe_differences, read_json
 
 if TYPE_CHECKING:
@@ -60,27 +60,41 @@ class Record:
         return self.metrics
 
 
-def record_seeds(
-    config: ClassificationConfig, folder: Path, *, seeds: Sequence[int], progress: AbstractProgress
-) -> list[Record]:
-    """Load the records of some seeds, or train and record what is missing."""
-    from charax.train._checkpoints import write_json  # which imports JAX
+@dataclass(frozen=True)
+class OdeJob(AbstractJob[Record]):
+    """A run and its record as a part of a sweep. The record stands for the run, which may be elsewhere."""
 
-    records: list[Record] = []
-    for seed in seeds:
-        seeded = replace(config, loop=replace(config.loop, seed=seed))
-        name = f"{config.label}-seed{seed}"
-        path = folder / "records" / f"{name}.json"
-        if path.exists():
-            records.append(_load(path, seeded))
-            continue
-        progress.say(name)
-        run = train.train_or_load(seeded, folder / name, progress=progress)
-        metrics = {**run.summary(), "run": name, **measure_convergence(run)}
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_json(path, {"config": to_json(seeded), "metrics": metrics, "epochs": run.epochs})
-        records.append(Record(seeded, metrics, run.epochs))
-    return records
+    config: ClassificationConfig
+    place: Path
+    """The file of the record."""
+    folder: Path
+    """The folder of the run."""
+
+    def is_finished(self) -> bool:
+        if not self.place.exists():
+            return False
+        self.load()
+        return True
+
+    def compute(self, progress: AbstractProgress) -> Record:
+        from charax.train._checkpoints import write_json  # which imports JAX
+
+        run = train.train_or_load(self.config, self.folder, progress=progress)
+        metrics = {**run.summary(), "run": self.folder.name, **measure_convergence(run)}
+        self.place.parent.mkdir(parents=True, exist_ok=True)
+        write_json(self.place, {"config": to_json(self.config), "metrics": metrics, "epochs": run.epochs})
+        return Record(self.config, metrics, run.epochs)
+
+    def load(self) -> Record:
+        return _load(self.place, self.config)
+
+
+def seed_jobs(config: ClassificationConfig, folder: Path, seeds: Iterable[int]) -> list[OdeJob]:
+    """The runs of one config with several seeds, and their records."""
+    return [
+        OdeJob(job.config, folder / "records" / f"{job.place.name}.json", job.place)  # pyright: ignore[reportArgumentType]
+        for job in train.seed_jobs(config, folder, seeds)
+    ]
 
 
 def _load(path: Path, config: ClassificationConfig) -> Record:

@@ -11,7 +11,7 @@ from charax.models import Preset
 from charax.paper._experiment import AbstractExperiment, choose
 from charax.paper._report import Column, Report
 from charax.tasks import ClassificationConfig
-from charax.train import AbstractProgress, LoopConfig, OptimizerConfig, SolverConfig
+from charax.train import LoopConfig, OptimizerConfig, SolverConfig, Sweep
 
 if TYPE_CHECKING:
     from charax.select import Selection
@@ -115,7 +115,7 @@ class Ablation(AbstractExperiment):
     def label(self) -> str:
         return f"{self.name}-{self.budget}"
 
-    def run(self, folder: Path, progress: AbstractProgress) -> Report:
+    def run(self, folder: Path, sweep: Sweep) -> Report:
         setting = SETTINGS[self.budget]
         epochs = setting.epochs if self.epochs is None else self.epochs
         selections = [
@@ -130,7 +130,7 @@ class Ablation(AbstractExperiment):
                 self.k or setting.dimensions[name],
                 seeds=setting.seeds if self.seeds is None else self.seeds,
                 folder=folder / name,
-                progress=progress,
+                sweep=sweep,
             )
             for name in choose(self.dataset, tuple(setting.dimensions), "data set", self.budget)
         ]

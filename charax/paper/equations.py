@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,10 +14,10 @@ from charax import plotting, train
 from charax.models import Dependence, PDEMethod
 from charax.paper._comparison import average
 from charax.paper._experiment import AbstractExperiment, choose
-from charax.paper._records import load_or_compute
+from charax.paper._records import RecordJob
 from charax.paper._report import Column, Report
 from charax.tasks import PDEConfig
-from charax.train import AbstractProgress, LoopConfig, OptimizerConfig
+from charax.train import AbstractProgress, LoopConfig, OptimizerConfig, Sweep
 
 if TYPE_CHECKING:
     from charax.paper._closed_forms import Values
@@ -116,22 +117,20 @@ class Equations(AbstractExperiment):
     def label(self) -> str:
         return f"{self.name}-{self.budget}"
 
-    def run(self, folder: Path, progress: AbstractProgress) -> Report:
+    def run(self, folder: Path, sweep: Sweep) -> Report:
         setting = SETTINGS[self.budget]
         seeds = setting.seeds if self.seeds is None else self.seeds
-        if seeds < 1:
-            raise ValueError(f"seeds must be at least 1, got {seeds}")
+        train.check_range(self, least={"seeds": 1, "epochs": 1})
         problems = choose(self.problem, setting.problems, "equation", self.budget)
         methods: list[PDEMethod] = [one for one in WIDTHS if not self.method or one in self.method]
         cases = list(itertools.product(methods, problems, self.noise or setting.noise))
-        results: dict[tuple[PDEMethod, str, float], list[dict[str, Any]]] = {case: [] for case in cases}
-        # Seed by seed, so that an interrupted table is complete for the first ones.
-        for seed, (method, problem, noise) in itertools.product(range(seeds), cases):
+        groups: list[list[RecordJob]] = []
+        for method, problem, noise in cases:
             epochs = EQUATION_EPOCHS if method == "equation" else setting.epochs
             sizes = {"points": setting.points, "epochs": epochs if self.epochs is None else self.epochs}
-            one = learn(folder, problem, noise, method, **sizes, seed=seed, progress=progress)
-            results[method, problem, noise].append(one)
-        rows = [_row(problem, noise, method, results[method, problem, noise]) for method, problem, noise in cases]
+            groups.append([learning(folder, problem, noise, method, **sizes, seed=seed) for seed in range(seeds)])
+        results = zip(cases, sweep.run_groups(groups), strict=True)
+        rows = [_row(problem, noise, method, found) for (method, problem, noise), found in results]
         return Report(
             name=self.name,
             title=f"Equations from data, budget {self.budget}: mean error in % of the mean |u|",
@@ -178,7 +177,7 @@ def learn(
     seed: int,
     progress: AbstractProgress,
 ) -> dict[str, Any]:
-    """Train one model on samples of one equation, and measure it; a stored result is loaded.
+    """Train one model on samples of one equation, and measure it.
 
     Args:
         folder: Folder of data, runs and records.
@@ -194,22 +193,41 @@ def learn(
         Errors, terms, seconds.
 
     Raises:
-        ValueError: If a setting cannot be used, or the folder has a result with other settings.
+        ValueError: If a setting cannot be used, or the folder has a run with other settings.
     """
-    label = f"{problem}-{100 * noise:g}percent-{method}-seed{seed}"
     path = folder / "data" / f"{problem}-{100 * noise:g}percent-seed{seed}.npz"
     config = make_config(path, problem, method, epochs=epochs, seed=seed)
+    started = time.process_time()
+    save_samples(path, problem, noise, points=points, seed=seed)
+    run = train.train_or_load(config, folder / "runs" / _label(problem, noise, method, seed), progress=progress)
+    return _measure(run, problem, seed) | {"cpu_seconds": time.process_time() - started}
 
-    def compute() -> dict[str, Any]:
-        progress.say(label)
-        started = time.process_time()
-        save_samples(path, problem, noise, points=points, seed=seed)
-        run = train.train_or_load(config, folder / "runs" / label, progress=progress)
-        return _measure(run, problem, seed) | {"cpu_seconds": time.process_time() - started}
 
-    settings = {"problem": problem, "noise": noise, "method": method, "points": points, "epochs": epochs, "seed": seed}
-    settings["learning_rate"] = LEARNING_RATES[method]
-    return load_or_compute(folder / "records" / f"{label}.json", settings, compute)
+def learning(
+    folder: Path, problem: str, noise: float, method: PDEMethod, *, points: int, epochs: int, seed: int
+) -> RecordJob:
+    """`learn` as a part of a sweep.
+
+    Args:
+        folder: Folder of data, runs and records.
+        problem: One of `EQUATIONS`.
+        noise: Standard deviation of the noise, relative to the range of u.
+        method: The model.
+        points: Samples.
+        epochs: Epochs of gradient descent.
+        seed: Seed of the samples and of the training.
+
+    Returns:
+        The job.
+    """
+    case = {"problem": problem, "noise": noise, "method": method, "points": points, "epochs": epochs, "seed": seed}
+    settings = {**case, "learning_rate": LEARNING_RATES[method]}
+    place = folder / "records" / f"{_label(problem, noise, method, seed)}.json"
+    return RecordJob(place, settings, learn, {"folder": folder, **case})
+
+
+def _label(problem: str, noise: float, method: str, seed: int) -> str:
+    return f"{problem}-{100 * noise:g}percent-{method}-seed{seed}"
 
 
 def save_samples(path: Path, problem: str, noise: float, *, points: int, seed: int) -> None:
@@ -219,8 +237,10 @@ def save_samples(path: Path, problem: str, noise: float, *, points: int, seed: i
     data = sample_equation(problem, points, seed=[seed], between=(0, 1))
     deviation = noise * np.ptp(data["u"]) * np.random.default_rng([seed, 1]).standard_normal(points)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("wb") as file:
+    part = path.with_name(f"{path.stem}-{os.getpid()}.part")  # another process may be reading the same samples
+    with part.open("wb") as file:
         np.savez(file, allow_pickle=False, **data | {"u": data["u"] + deviation})
+    part.replace(path)
 
 
 def make_config(path: Path, problem: str, method: PDEMethod, *, epochs: int, seed: int) -> PDEConfig:

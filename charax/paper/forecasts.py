@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from charax import data, nn, plotting, train
 from charax.paper._experiment import AbstractExperiment
-from charax.paper._records import load_or_compute
+from charax.paper._records import RecordJob
 from charax.paper._report import Column, Report
 from charax.tasks import ForecastConfig
-from charax.train import AbstractProgress, LoopConfig, OptimizerConfig, to_json
+from charax.train import AbstractProgress, LoopConfig, OptimizerConfig, Sweep, to_json
 
 Name = Literal[
     "theoph-subjects",
@@ -81,11 +81,11 @@ class Forecasts(AbstractExperiment):
     epochs: int | None = None
     """Epochs of 50 steps each, instead of 12."""
 
-    def run(self, folder: Path, progress: AbstractProgress) -> Report:
+    def run(self, folder: Path, sweep: Sweep) -> Report:
         train.check_range(self, least={"seeds": 1, "epochs": 1})
-        rows: list[dict[str, Any]] = []
-        for name in self.dataset or tuple(SETTINGS):
-            rows += self._rows(name, folder, progress)
+        names = self.dataset or tuple(SETTINGS)
+        groups = sweep.run_groups([self._jobs(name, folder) for name in names])
+        rows = [row for name, results in zip(names, groups, strict=True) for row in _rows(name, results)]
         return Report(
             name=self.name,
             title=f"Forecasts from past observations, mean of {self.seeds} seeds",
@@ -96,31 +96,30 @@ class Forecasts(AbstractExperiment):
             figures={"forecasts.png": lambda path: _plot(rows, path)},
         )
 
-    def _rows(self, name: Name, folder: Path, progress: AbstractProgress) -> list[dict[str, Any]]:
-        setting, results = SETTINGS[name], []
+    def _jobs(self, name: Name, folder: Path) -> list[RecordJob]:
+        """The seeds of a data set."""
+        setting, jobs = SETTINGS[name], []
         for seed in range(self.seeds):
             loop = replace(setting.config.loop, seed=seed, epochs=self.epochs or setting.config.loop.epochs)
             config = replace(setting.config, data=setting.file or name, loop=loop)
+            place = folder / "records" / f"{name}-seed{seed}.json"
+            settings = {**to_json(config), "epochs": loop.epochs, "period": setting.period}
+            jobs.append(RecordJob(place, settings, evaluate, {"config": config, "period": setting.period}))
+        return jobs
 
-            def compute(config: ForecastConfig = config) -> dict[str, Any]:
-                progress.say(f"{name}, seed {config.loop.seed}")
-                return evaluate(config, setting.period, progress=progress)
 
-            path = folder / "records" / f"{name}-seed{seed}.json"
-            results.append(
-                load_or_compute(path, {**to_json(config), "epochs": loop.epochs, "period": setting.period}, compute)
-            )
-        rows = []
-        for method in results[0]["methods"]:
-            each = [one["methods"][method] for one in results]
-            row: dict[str, Any] = {"dataset": name, "method": method}
-            for key in ("scaled_rmse", "covered"):
-                row[f"{key}_mean"], row[f"{key}_sd"] = train.mean_and_sd([one[key] for one in each])
-            own = method == setting.config.method
-            row["parameters"] = results[0]["parameters"] if own else None
-            row["seconds"] = train.mean_and_sd([one["seconds"] for one in results])[0] if own else None
-            rows.append(row)
-        return rows
+def _rows(name: Name, results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    rows = []
+    for method in results[0]["methods"]:
+        each = [one["methods"][method] for one in results]
+        row: dict[str, Any] = {"dataset": name, "method": method}
+        for key in ("scaled_rmse", "covered"):
+            row[f"{key}_mean"], row[f"{key}_sd"] = train.mean_and_sd([one[key] for one in each])
+        own = method == SETTINGS[name].config.method
+        row["parameters"] = results[0]["parameters"] if own else None
+        row["seconds"] = train.mean_and_sd([one["seconds"] for one in results])[0] if own else None
+        rows.append(row)
+    return rows
 
 
 def evaluate(

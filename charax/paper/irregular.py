@@ -10,10 +10,10 @@ from charax import nn, plotting, train
 from charax.models import SeriesMethod
 from charax.paper._comparison import largest_width
 from charax.paper._experiment import AbstractExperiment
-from charax.paper._records import load_or_compute
+from charax.paper._records import RecordJob
 from charax.paper._report import Column, Report
 from charax.tasks import SeriesConfig
-from charax.train import AbstractProgress, LoopConfig, to_json
+from charax.train import AbstractProgress, LoopConfig, Sweep, to_json
 
 DatasetName = Literal["JapaneseVowels", "BasicMotions"]
 METHODS: tuple[SeriesMethod, ...] = ("cde", "hybrid", "c-node", "node", "gru")
@@ -54,14 +54,16 @@ class Irregular(AbstractExperiment):
     epochs: int | None = None
     """Epochs, instead of 100 for JapaneseVowels and 50 for BasicMotions."""
 
-    def run(self, folder: Path, progress: AbstractProgress) -> Report:
+    def run(self, folder: Path, sweep: Sweep) -> Report:
         train.check_range(self, least={"seeds": 1, "epochs": 1})
-        rows = [
-            self._row(dataset, method, percent, folder, progress)
+        keys: list[tuple[DatasetName, SeriesMethod, int]] = [
+            (dataset, method, percent)
             for dataset in self.dataset or tuple(EPOCHS)
             for percent in self.dropped_percent
             for method in self.method or METHODS
         ]
+        groups = sweep.run_groups([self._jobs(*key, folder) for key in keys])
+        rows = [_row(*key, results) for key, results in zip(keys, groups, strict=True)]
         return Report(
             name=self.name,
             title=f"Accuracy on test series with dropped observations, mean of {self.seeds} seeds",
@@ -71,11 +73,10 @@ class Irregular(AbstractExperiment):
             figures={"irregular.png": lambda path: _plot(rows, path)},
         )
 
-    def _row(
-        self, dataset: DatasetName, method: SeriesMethod, percent: int, folder: Path, progress: AbstractProgress
-    ) -> dict[str, Any]:
+    def _jobs(self, dataset: DatasetName, method: SeriesMethod, percent: int, folder: Path) -> list[RecordJob]:
+        """The seeds of a row."""
         epochs = self.epochs or EPOCHS[dataset]
-        results = []
+        jobs: list[RecordJob] = []
         for seed in range(_FIRST_SEED, _FIRST_SEED + self.seeds):
             config = SeriesConfig(
                 data=dataset,
@@ -84,27 +85,25 @@ class Irregular(AbstractExperiment):
                 noise_augmentation=NOISE,
                 loop=LoopConfig(epochs, 32, seed),
             )
+            place = folder / "records" / f"{dataset}-{method}-{percent}-seed{seed}.json"
+            jobs.append(RecordJob(place, {**to_json(config), "epochs": epochs}, evaluate, {"config": config}))
+        return jobs
 
-            def compute(config: SeriesConfig = config, name: str = f"{dataset}, {method}, {percent}% dropped") -> dict:
-                progress.say(f"{name}, seed {config.loop.seed}")
-                return evaluate(config, progress=progress)
 
-            path = folder / "records" / f"{dataset}-{method}-{percent}-seed{seed}.json"
-            settings = {**to_json(config), "epochs": epochs}
-            results.append(load_or_compute(path, settings, compute))
-        average = lambda key: train.mean_and_sd([one[key] for one in results])
-        return {
-            "dataset": dataset,
-            "method": method,
-            "dropped_percent": percent,
-            "accuracy_mean": average("accuracy")[0],
-            "accuracy_sd": average("accuracy")[1],
-            "validation_accuracy_mean": average("validation_accuracy")[0],
-            "nfe": average("nfe")[0],
-            "parameters": results[0]["parameters"],
-            "seconds": average("seconds")[0],
-            "compile_seconds": average("compile_seconds")[0],
-        }
+def _row(dataset: DatasetName, method: SeriesMethod, percent: int, results: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    average = lambda key: train.mean_and_sd([one[key] for one in results])
+    return {
+        "dataset": dataset,
+        "method": method,
+        "dropped_percent": percent,
+        "accuracy_mean": average("accuracy")[0],
+        "accuracy_sd": average("accuracy")[1],
+        "validation_accuracy_mean": average("validation_accuracy")[0],
+        "nfe": average("nfe")[0],
+        "parameters": results[0]["parameters"],
+        "seconds": average("seconds")[0],
+        "compile_seconds": average("compile_seconds")[0],
+    }
 
 
 def find_files(dataset: str) -> tuple[Path, Path]:

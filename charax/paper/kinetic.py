@@ -12,7 +12,7 @@ from charax.paper._comparison import MethodResult, by_epoch, compare
 from charax.paper._experiment import AbstractExperiment
 from charax.paper._report import Column, Report
 from charax.tasks import DensityConfig
-from charax.train import AbstractProgress
+from charax.train import Sweep
 
 _COLUMNS = (
     Column("weight", "kinetic", "g"),
@@ -44,7 +44,7 @@ class Kinetic(AbstractExperiment):
     epochs: int | None = None
     """Epochs, instead of those of `charax train density`."""
 
-    def run(self, folder: Path, progress: AbstractProgress) -> Report:
+    def run(self, folder: Path, sweep: Sweep) -> Report:
         if not self.weight > 0:
             raise ValueError(f"weight must be above 0, got {self.weight}: the flow without it is trained anyway")
         if datasets.load_density_data(self.data, points=100).levels is not None:
@@ -53,7 +53,7 @@ class Kinetic(AbstractExperiment):
         if self.epochs is not None:
             plain = replace(plain, loop=replace(plain.loop, epochs=self.epochs))
         configs = [plain, replace(plain, kinetic_penalty=self.weight)]
-        results = compare(configs, seeds=self.seeds, folder=folder, progress=progress)
+        results = compare([(one, folder) for one in configs], seeds=self.seeds, sweep=sweep)
         return Report(
             name=self.name,
             title=f"Regularization by the kinetic energy: {self.method} flow of {self.data}, {self.seeds} seeds",

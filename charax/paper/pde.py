@@ -12,10 +12,10 @@ from charax.paper._comparison import average
 from charax.paper._experiment import AbstractExperiment, choose
 from charax.paper._report import Column, Report
 from charax.tasks import PDEConfig
-from charax.train import AbstractProgress, LoopConfig, OptimizerConfig, SolverConfig
+from charax.train import LoopConfig, OptimizerConfig, SolverConfig, Sweep
 
 if TYPE_CHECKING:
-    from charax.train import Run
+    from charax.train import Run, TrainingJob
 
 Budget = Literal["smoke", "cpu", "paper"]
 
@@ -95,13 +95,13 @@ class PDE(AbstractExperiment):
     def label(self) -> str:
         return f"{self.name}-{self.budget}"
 
-    def run(self, folder: Path, progress: AbstractProgress) -> Report:
+    def run(self, folder: Path, sweep: Sweep) -> Report:
         setting = SETTINGS[self.budget]
         seeds = setting.seeds if self.seeds is None else self.seeds
         epochs = setting.epochs if self.epochs is None else self.epochs
         if self.problem and set(self.method) == {"equation"}:
             raise ValueError("the structured form is learned from Burgers' equation only: leave --problem out")
-        rows: list[dict[str, Any]] = []
+        configs: list[PDEConfig] = []
         for problem in choose(self.problem, setting.problems, "problem", self.budget):
             # The paper's own baseline cannot represent a u(x, 0) that is not 0: it is shown once.
             methods = self.method or (tuple(WIDTHS) if problem == "paper" else _USUAL)
@@ -109,14 +109,18 @@ class PDE(AbstractExperiment):
                 if method not in methods:
                     continue
                 config = PDEConfig(data=problem, method=method, width=width)
-                config = replace(config, loop=replace(config.loop, epochs=epochs))
-                runs = train.train_seeds(config, folder, seeds=seeds, progress=progress)
-                runs[0].plot()
-                rows.append(_row(problem, method, runs))
-        answer: dict[str, Any] = {"rows": rows}
+                configs.append(replace(config, loop=replace(config.loop, epochs=epochs)))
+        groups = [train.seed_jobs(config, folder, range(seeds)) for config in configs]
         whole = self.budget != "smoke" and not self.problem and not self.method
         if whole or "equation" in self.method:
-            answer["equation"] = self._learn_equation(folder, progress)
+            groups.append(self._equation_jobs(folder))
+        results = sweep.run_groups(groups)
+        for runs in results:
+            runs[0].plot()
+        rows = [_row(config.data, config.method, runs) for config, runs in zip(configs, results, strict=False)]
+        answer: dict[str, Any] = {"rows": rows}
+        if len(results) > len(configs):
+            answer["equation"] = _measure_equation(results[-1])
         return Report(
             name=self.name,
             title=f"Learned PDEs, budget {self.budget}: mean relative error in %",
@@ -127,31 +131,32 @@ class PDE(AbstractExperiment):
             figures={"deviations.png": lambda path: plot_errors(rows, path)} if rows else {},
         )
 
-    def _learn_equation(self, folder: Path, progress: AbstractProgress) -> dict[str, Any]:
-        """How far the learned velocities of Burgers' equation are from u over the data's range, in percent of u."""
-        import numpy as np
-
+    def _equation_jobs(self, folder: Path) -> "list[TrainingJob]":
         config = EQUATION
         if self.epochs is not None:
             config = replace(config, loop=replace(config.loop, epochs=self.epochs))
-        seeds = _EQUATION_SEEDS if self.seeds is None else self.seeds
-        runs = train.train_seeds(config, folder, seeds=seeds, progress=progress)
-        runs[0].plot()
-        tables = [run.trained.task.tabulate_equation(run.trained.model) for run in runs]  # pyright: ignore[reportAttributeAccessIssue]
-        u = np.array([u for u, _, _ in tables])
-        error = 100 * np.abs(np.array([learned["velocity"] for _, learned, _ in tables]) - u) / u
-        summaries = [run.summary() for run in runs]
-        return {
-            "problem": config.data,
-            "seeds": len(runs),
-            "parameters": summaries[0]["parameters"],
-            "u_range": [float(u.min()), float(u.max())],
-            "velocity_error_percent_mean": float(error.mean()),
-            "velocity_error_percent_max": float(error.max()),
-            "source_largest": max(float(np.abs(learned["source"]).max()) for _, learned, _ in tables),
-            "deviation_percent": max(summary["deviation_percent"] for summary in summaries),
-            "seconds": max(summary["seconds"] for summary in summaries),
-        }
+        return train.seed_jobs(config, folder, range(_EQUATION_SEEDS if self.seeds is None else self.seeds))
+
+
+def _measure_equation(runs: "Sequence[Run]") -> dict[str, Any]:
+    """How far the learned velocities of Burgers' equation are from u over the data's range, in percent of u."""
+    import numpy as np
+
+    tables = [run.trained.task.tabulate_equation(run.trained.model) for run in runs]  # pyright: ignore[reportAttributeAccessIssue]
+    u = np.array([u for u, _, _ in tables])
+    error = 100 * np.abs(np.array([learned["velocity"] for _, learned, _ in tables]) - u) / u
+    summaries = [run.summary() for run in runs]
+    return {
+        "problem": EQUATION.data,
+        "seeds": len(runs),
+        "parameters": summaries[0]["parameters"],
+        "u_range": [float(u.min()), float(u.max())],
+        "velocity_error_percent_mean": float(error.mean()),
+        "velocity_error_percent_max": float(error.max()),
+        "source_largest": max(float(np.abs(learned["source"]).max()) for _, learned, _ in tables),
+        "deviation_percent": max(summary["deviation_percent"] for summary in summaries),
+        "seconds": max(summary["seconds"] for summary in summaries),
+    }
 
 
 def _row(problem: str, method: PDEMethod, runs: "Sequence[Run]") -> dict[str, Any]:

@@ -14,9 +14,9 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from charax import plotting
 from charax.models import Method
 from charax.paper._experiment import AbstractExperiment, choose
-from charax.paper._records import load_or_compute
+from charax.paper._records import RecordJob
 from charax.paper._report import Column, Report
-from charax.train import AbstractProgress, check_range
+from charax.train import AbstractProgress, Sweep, check_range
 
 Kind = Literal["map", "classify"]
 
@@ -110,23 +110,26 @@ class Separations(AbstractExperiment):
     points: int = 256
     """Training points, and as many test points."""
 
-    def run(self, folder: Path, progress: AbstractProgress) -> Report:
-        from charax.paper import _separation_training as training
-
+    def run(self, folder: Path, sweep: Sweep) -> Report:
         check_range(self, least={"seeds": 1, "steps": 1, "points": 10})
         labels = choose(self.variant, [variant.label for variant in VARIANTS], "variant", "separations")
         settings = {"seeds": self.seeds, "steps": self.steps, "points": self.points}
-        rows: list[dict[str, Any]] = []
-        for problem in choose(self.problem, tuple(PROBLEMS), "problem", "separations"):
-            suited = [variant for variant in VARIANTS if variant.suits(PROBLEMS[problem])]
-            for variant in (variant for variant in suited if variant.label in labels):
-
-                def compute(problem: str = problem, variant: Variant = variant) -> dict[str, Any]:
-                    progress.say(f"{problem}, {variant.label}")
-                    return asdict(training.learn(problem, variant, **settings))
-
-                path = folder / "records" / f"{problem}-{variant.label}.json"
-                rows.append(_row(problem, variant, load_or_compute(path, settings, compute)))
+        pairs = [
+            (problem, variant)
+            for problem in choose(self.problem, tuple(PROBLEMS), "problem", "separations")
+            for variant in VARIANTS
+            if variant.suits(PROBLEMS[problem]) and variant.label in labels
+        ]
+        jobs = [
+            RecordJob(
+                folder / "records" / f"{problem}-{variant.label}.json",
+                settings,
+                _learn,
+                {"problem": problem, "variant": variant, **settings},
+            )
+            for problem, variant in pairs
+        ]
+        rows = [_row(*pair, result) for pair, result in zip(pairs, sweep.run(jobs), strict=True)]
         flat = [{name: value for name, value in row.items() if name != "shown"} for row in rows]
         return Report(
             name=self.name,
@@ -136,6 +139,14 @@ class Separations(AbstractExperiment):
             record=settings,
             figures={"separations.png": lambda path: plot(rows, path)},
         )
+
+
+def _learn(
+    problem: str, variant: Variant, *, seeds: int, steps: int, points: int, progress: AbstractProgress
+) -> dict[str, Any]:
+    from charax.paper import _separation_training as training  # which imports JAX
+
+    return asdict(training.learn(problem, variant, seeds=seeds, steps=steps, points=points))
 
 
 def _row(problem: str, variant: Variant, result: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from charax.paper._comparison import (
 from charax.paper._experiment import AbstractExperiment, choose
 from charax.paper._report import Column, Report
 from charax.tasks import ClassificationConfig
-from charax.train import AbstractProgress, LoopConfig, OptimizerConfig, SolverConfig, check_range
+from charax.train import LoopConfig, OptimizerConfig, SolverConfig, Sweep, check_range
 
 Budget = Literal["smoke", "demo", "cpu", "long", "ode", "paper"]
 Training = Literal["adjoint", "Euler"]
@@ -251,20 +251,23 @@ class Table1(AbstractExperiment):
                 configs.append(one)
         return configs
 
-    def run(self, folder: Path, progress: AbstractProgress) -> Report:
+    def run(self, folder: Path, sweep: Sweep) -> Report:
         if self.budget == "ode":
-            return self._run_ode(folder, progress)
+            return self._run_ode(folder, sweep)
         setting = SETTINGS[self.budget]
         seeds = setting.seeds if self.seeds is None else self.seeds
         configs = self.configs()
-        results = compare(configs, seeds=seeds, folder=folder, progress=progress)
         other: Training = "Euler" if setting.training == "adjoint" else "adjoint"
-        again = [replace(one, solver=setting.other) for one in configs if one.method in FIGURE_METHODS]
+        again = [
+            (replace(one, solver=setting.other), folder / other.lower())
+            for one in configs
+            if one.method in FIGURE_METHODS and not self.table_only
+        ]
+        compared = compare([*((one, folder) for one in configs), *again], seeds=seeds, sweep=sweep)
+        results = compared[: len(configs)]
         trained = {
             setting.training: [one for one in results if one.method in FIGURE_METHODS],
-            other: compare(
-                [] if self.table_only else again, seeds=seeds, folder=folder / other.lower(), progress=progress
-            ),
+            other: compared[len(configs) :],
         }
         dynamics = {name: trained[name] for name in ("adjoint", "Euler")}
         if self.budget != "smoke":  # plotting would take as long as the runs themselves
@@ -279,20 +282,19 @@ class Table1(AbstractExperiment):
             figures={"training-dynamics.png": lambda path: plot_dynamics(dynamics, path)},
         )
 
-    def _run_ode(self, folder: Path, progress: AbstractProgress) -> Report:
+    def _run_ode(self, folder: Path, sweep: Sweep) -> Report:
         """Train what is not recorded yet, and build the table from all records."""
         if self.table_only:
             raise ValueError("budget ode has no second training: leave --table-only out")
         check_range(self, least={"seeds": 1})
         setting = SETTINGS[self.budget]
-        results: dict[tuple[str, str], list[_ode_table.Record]] = {}
+        groups: dict[tuple[str, str], list[_ode_table.OdeJob]] = {}
         for config in self.configs():
             few = config.method not in FIGURE_METHODS
             seeds = (setting.fewer_seeds if few else None) or setting.seeds
             seeds = seeds if self.seeds is None else self.seeds
-            results[config.data, config.method] = _ode_table.record_seeds(
-                config, folder, seeds=range(seeds), progress=progress
-            )
+            groups[config.data, config.method] = _ode_table.seed_jobs(config, folder, range(seeds))
+        results = dict(zip(groups, sweep.run_groups(list(groups.values())), strict=True))
         rows = [
             _ode_table.row(dataset, method, records, reach=_REACH[dataset]) | _paper(dataset, method)
             for (dataset, method), records in results.items()

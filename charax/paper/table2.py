@@ -12,7 +12,7 @@ from charax.paper._comparison import MethodResult, compare, largest_width, plot_
 from charax.paper._experiment import AbstractExperiment, choose
 from charax.paper._report import Column, Report
 from charax.tasks import DensityConfig
-from charax.train import AbstractProgress, LoopConfig, OptimizerConfig, SolverConfig
+from charax.train import LoopConfig, OptimizerConfig, SolverConfig, Sweep
 
 Budget = Literal["smoke", "cpu", "paper"]
 METHODS: tuple[FlowMethod, ...] = ("node", "c-node")
@@ -158,10 +158,10 @@ class Table2(AbstractExperiment):
                 configs.append(one if setting.preset == "paper" or method == "c-node" else _match(one))
         return configs
 
-    def run(self, folder: Path, progress: AbstractProgress) -> Report:
+    def run(self, folder: Path, sweep: Sweep) -> Report:
         setting = SETTINGS[self.budget]
         seeds = setting.seeds if self.seeds is None else self.seeds
-        results = compare(self.configs(), seeds=seeds, folder=folder, progress=progress)
+        results = compare([(one, folder) for one in self.configs()], seeds=seeds, sweep=sweep)
         plot_first_runs(results)
         return Report(
             name=self.name,

@@ -1,15 +1,16 @@
 """Densities of small tables: a C-NODE flow against a Gaussian and a kernel density estimate."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from charax import data, models, nn, solve, train
 from charax.paper._experiment import AbstractExperiment
-from charax.paper._records import load_or_compute
+from charax.paper._records import RecordJob
 from charax.paper._report import Column, Report
 from charax.tasks import density
-from charax.train import AbstractProgress, LoopConfig, OptimizerConfig, Splits
+from charax.train import AbstractProgress, LoopConfig, OptimizerConfig, Splits, Sweep
 
 if TYPE_CHECKING:
     import numpy as np
@@ -74,44 +75,48 @@ class Tabular(AbstractExperiment):
     epochs: int = 100
     """Maximum number of epochs of the flow."""
 
-    def run(self, folder: Path, progress: AbstractProgress) -> Report:
+    def run(self, folder: Path, sweep: Sweep) -> Report:
         train.check_range(self, least={"seeds": 1, "epochs": 1})
+        tables = self.table or tuple(TABLES)
+        groups = sweep.run_groups([self._jobs(name, folder) for name in tables])
         return Report(
             name=self.name,
             title=f"Held-out log-likelihood of a row, mean of {self.seeds} splits",
             columns=_COLUMNS,
-            answer={"rows": [self._row(name, folder, progress) for name in self.table or tuple(TABLES)]},
+            answer={"rows": [_row(name, found) for name, found in zip(tables, groups, strict=True)]},
             record={"seeds": self.seeds},
         )
 
-    def _row(self, name: TableName, folder: Path, progress: AbstractProgress) -> dict[str, Any]:
-        """Means over splits, and whether the flow is as good as the better of the others."""
-        results = [self._load_or_evaluate(name, _FIRST_SPLIT + i, folder, progress) for i in range(self.seeds)]
-        average = lambda key: train.mean_and_sd([getattr(one, key) for one in results])
-        flow, gaussian, kernel = average("flow")[0], average("gaussian")[0], average("kernel")[0]
-        return {
-            "dataset": name,
-            "dimensions": int(load_table(name, seed=0)[0].shape[1]),
-            "method": "c-node",
-            "parameters": results[0].parameters,
-            "log_likelihood_mean": flow,
-            "log_likelihood_sd": average("flow")[1],
-            "log_likelihood_gaussian": gaussian,
-            "log_likelihood_kernel": kernel,
-            "nfe": average("nfe")[0],
-            "seconds": average("seconds")[0],
-            "better_or_equal": flow >= max(gaussian, kernel),
-        }
+    def _jobs(self, name: TableName, folder: Path) -> list[RecordJob]:
+        """The splits of a table."""
+        settings = {"epochs": self.epochs}
+        return [
+            RecordJob(folder / f"{name}-split{seed}.json", settings, _record, {"name": name, "seed": seed, **settings})
+            for seed in range(_FIRST_SPLIT, _FIRST_SPLIT + self.seeds)
+        ]
 
-    def _load_or_evaluate(self, name: TableName, seed: int, folder: Path, progress: AbstractProgress) -> HeldOut:
-        """The result of one split, which is stored with its settings."""
 
-        def compute() -> dict[str, Any]:
-            progress.say(f"{name}, split {seed}")
-            return asdict(evaluate(name, seed=seed, epochs=self.epochs, progress=progress))
+def _record(name: TableName, *, seed: int, epochs: int, progress: AbstractProgress) -> dict[str, Any]:
+    return asdict(evaluate(name, seed=seed, epochs=epochs, progress=progress))
 
-        path = folder / f"{name}-split{seed}.json"
-        return HeldOut(**load_or_compute(path, {"epochs": self.epochs}, compute))
+
+def _row(name: TableName, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Means over splits, and whether the flow is as good as the better of the others."""
+    average = lambda key: train.mean_and_sd([record[key] for record in records])
+    flow, gaussian, kernel = average("flow")[0], average("gaussian")[0], average("kernel")[0]
+    return {
+        "dataset": name,
+        "dimensions": int(load_table(name, seed=0)[0].shape[1]),
+        "method": "c-node",
+        "parameters": records[0]["parameters"],
+        "log_likelihood_mean": flow,
+        "log_likelihood_sd": average("flow")[1],
+        "log_likelihood_gaussian": gaussian,
+        "log_likelihood_kernel": kernel,
+        "nfe": average("nfe")[0],
+        "seconds": average("seconds")[0],
+        "better_or_equal": flow >= max(gaussian, kernel),
+    }
 
 
 def load_table(name: TableName, *, seed: int) -> "tuple[np.ndarray, np.ndarray, np.ndarray]":

@@ -12,7 +12,7 @@ from charax.models import ForecastMethod
 from charax.paper._experiment import AbstractExperiment
 from charax.paper._report import Column, Report
 from charax.tasks import ForecastConfig
-from charax.train import AbstractProgress, LoopConfig, OptimizerConfig
+from charax.train import LoopConfig, OptimizerConfig, Sweep
 
 if TYPE_CHECKING:
     from charax.train import Run
@@ -56,10 +56,10 @@ class Timeseries(AbstractExperiment):
     epochs: int = 12
     """Epochs of 50 steps each."""
 
-    def run(self, folder: Path, progress: AbstractProgress) -> Report:
-        rows: list[dict[str, Any]] = []
-        for method in self.method or tuple(WIDTHS):
-            config = ForecastConfig(
+    def run(self, folder: Path, sweep: Sweep) -> Report:
+        methods = self.method or tuple(WIDTHS)
+        configs = [
+            ForecastConfig(
                 method=method,
                 width=WIDTHS[method],
                 augment_dim=0,
@@ -67,7 +67,11 @@ class Timeseries(AbstractExperiment):
                 optimizer=OptimizerConfig(learning_rate=3e-3, weight_decay=1e-2),
                 loop=LoopConfig(epochs=self.epochs, batch_size=64),
             )
-            runs = train.train_seeds(config, folder, seeds=self.seeds, progress=progress)
+            for method in methods
+        ]
+        groups = sweep.run_groups([train.seed_jobs(one, folder, range(self.seeds)) for one in configs])
+        rows: list[dict[str, Any]] = []
+        for method, runs in zip(methods, groups, strict=True):
             runs[0].plot()
             rows += _rows(method, runs)
         return Report(

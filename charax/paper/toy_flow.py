@@ -9,7 +9,7 @@ from charax.paper._comparison import compare, plot_dynamics, plot_first_runs
 from charax.paper._experiment import AbstractExperiment
 from charax.paper._report import Column, Report
 from charax.tasks import DensityConfig
-from charax.train import AbstractProgress, LoopConfig, OptimizerConfig, check_range
+from charax.train import LoopConfig, OptimizerConfig, Sweep, check_range
 
 Recipe = Literal["paper", "sharp", "timed", "matching"]
 Toy = Literal["circles", "moons", "pinwheel", "checkerboard", "eight-gaussians"]
@@ -90,11 +90,9 @@ class ToyFlow(AbstractExperiment):
             loop=LoopConfig(epochs=min(_EPOCHS, self.iterations), batch_size=_BATCH // 4 if matching else _BATCH),
         )
 
-    def run(self, folder: Path, progress: AbstractProgress) -> Report:
+    def run(self, folder: Path, sweep: Sweep) -> Report:
         methods: tuple[FlowMethod, ...] = ("c-node", "node")
-        results = compare(
-            [self.config(method) for method in methods], seeds=self.seeds, folder=folder, progress=progress
-        )
+        results = compare([(self.config(method), folder) for method in methods], seeds=self.seeds, sweep=sweep)
         plot_first_runs(results)
         return Report(
             name=self.name,

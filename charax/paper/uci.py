@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -9,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from charax import data, estimators, train
 from charax.models import FlowMethod
 from charax.paper._experiment import AbstractExperiment
-from charax.paper._records import load_or_compute
+from charax.paper._records import RecordJob
 from charax.paper._report import Column, Report
-from charax.train import AbstractProgress
+from charax.train import AbstractProgress, Sweep
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,20 +63,31 @@ class UCI(AbstractExperiment):
     epochs: int | None = None
     """Maximum number of epochs, instead of the estimator's default."""
 
-    def run(self, folder: Path, progress: AbstractProgress) -> Report:
+    def run(self, folder: Path, sweep: Sweep) -> Report:
         train.check_range(self, least={"splits": 1, "members": 1, "epochs": 1})
+        names = self.dataset or tuple(MC_DROPOUT)
+        groups = sweep.run_groups([self._jobs(name, folder) for name in names])
         return Report(
             name=self.name,
             title=f"Test log-likelihood of UCI data, mean ± standard deviation of {self.splits} splits",
             columns=_COLUMNS,
-            answer={"rows": [self._row(name, folder, progress) for name in self.dataset or tuple(MC_DROPOUT)]},
+            answer={"rows": [self._row(name, found) for name, found in zip(names, groups, strict=True)]},
             note="FlowRegressor with one set of defaults: an ensemble of flows, trained by matching. The pinball loss "
             "is the mean over 19 quantiles, lower is better; the forest's is that of a quantile regression forest.",
             record={"method": self.method, "members": self.members, "splits": self.splits},
         )
 
-    def _row(self, name: Name, folder: Path, progress: AbstractProgress) -> dict[str, Any]:
-        results = [self._load_or_evaluate(name, split, folder, progress) for split in range(self.splits)]
+    def _jobs(self, name: Name, folder: Path) -> list[RecordJob]:
+        """The splits of a data set."""
+        settings = {"method": self.method, "members": self.members, "epochs": self.epochs}
+        return [
+            RecordJob(
+                folder / f"{name}-split{split}.json", settings, _record, {"name": name, "split": split, **settings}
+            )
+            for split in range(self.splits)
+        ]
+
+    def _row(self, name: Name, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         average = lambda key: train.mean_and_sd([one[key] for one in results])
         return {
             "dataset": name,
@@ -91,18 +103,15 @@ class UCI(AbstractExperiment):
             "seconds": average("seconds")[0],
         }
 
-    def _load_or_evaluate(self, name: Name, split: int, folder: Path, progress: AbstractProgress) -> dict[str, float]:
-        """The result of one split, which is stored with its settings."""
-        settings = {"method": self.method, "members": self.members, "epochs": self.epochs}
 
-        def compute() -> dict[str, Any]:
-            progress.say(f"{name}, split {split}")
-            regressor = estimators.FlowRegressor(self.method, members=self.members, random_state=split)
-            if self.epochs is not None:
-                regressor.set_params(max_iter=self.epochs)
-            return evaluate(regressor, name, split)
-
-        return load_or_compute(folder / f"{name}-split{split}.json", settings, compute)
+def _record(
+    name: Name, *, split: int, method: FlowMethod, members: int, epochs: int | None, progress: AbstractProgress
+) -> dict[str, Any]:
+    """The result of one split."""
+    regressor = estimators.FlowRegressor(method, members=members, random_state=split)
+    if epochs is not None:
+        regressor.set_params(max_iter=epochs)
+    return evaluate(regressor, name, split)
 
 
 def evaluate(regressor: "estimators.FlowRegressor", name: Name, number: int) -> dict[str, float]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from charax.models import parse_method
 from charax.select._criteria import Criterion, aic, bic, pick
 from charax.tasks import ClassificationConfig
-from charax.train import AbstractProgress, Run, Silent, mean_and_sd, train_seeds
+from charax.train import Run, Sweep, mean_and_sd, seed_jobs
 from charax.train._checkpoints import write_json
 from charax.train._json import check_row, read_json
 
@@ -91,7 +91,7 @@ def select_dimension(
     *,
     seeds: int = 3,
     folder: Path,
-    progress: AbstractProgress | None = None,
+    sweep: Sweep | None = None,
 ) -> Selection:
     """Train with every characteristic dimension k, with the joint Jacobian. An interrupted selection resumes.
 
@@ -100,7 +100,7 @@ def select_dimension(
         dimensions: The values of k.
         seeds: Runs per k.
         folder: Folder of the runs.
-        progress: Where to report; nowhere if left out.
+        sweep: How many runs at the same time, and where to report; one after the other if left out.
 
     Returns:
         The candidates.
@@ -108,6 +108,7 @@ def select_dimension(
     Raises:
         ValueError: If there is no k to try, the config sets what is varied here, or the folder has runs with another
             config.
+        SweepError: If some runs failed; the others are finished.
 
     ```python
     import tempfile
@@ -122,13 +123,14 @@ def select_dimension(
     ```
     """
     _check(config, dimensions, seeds)
-    progress = Silent() if progress is None else progress
+    # One model: the criteria are about its number of parameters.
+    configs = {
+        k: replace(config, characteristic_dim=k, jacobian="joint", members=config.members or 1)
+        for k in sorted(set(dimensions))
+    }
+    jobs = [seed_jobs(one, folder / f"k{k}", range(seeds)) for k, one in configs.items()]
     candidates: list[Candidate] = []
-    for k in sorted(set(dimensions)):
-        progress.say(f"k = {k}")
-        # One model: the criteria are about its number of parameters.
-        one = replace(config, characteristic_dim=k, jacobian="joint", members=config.members or 1)
-        runs = train_seeds(one, folder / f"k{k}", seeds=seeds, progress=progress)
+    for k, runs in zip(configs, (sweep or Sweep()).run_groups(jobs), strict=True):
         stored = [_train_loss(run) for run in runs]
         losses = [each["loss"] for each in stored]
         candidates.append(Candidate(config.data, k, runs, losses, int(stored[0]["samples"])))

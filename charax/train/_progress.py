@@ -8,6 +8,7 @@ from charax.train._processes import is_first
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress, TaskID
 
     from charax.train._step import StepMetrics
 
@@ -55,6 +56,17 @@ class AbstractProgress(ABC):
     def stop(self) -> None:
         """Called when the run ends, also by an exception."""
 
+    @abstractmethod
+    def child(self, label: str) -> "AbstractProgress":
+        """Called for each of several runs that are trained at the same time.
+
+        Args:
+            label: The name of the run.
+
+        Returns:
+            Where to report it.
+        """
+
 
 class Silent(AbstractProgress):
     """No output."""
@@ -69,17 +81,22 @@ class Silent(AbstractProgress):
 
     def stop(self) -> None: ...
 
+    def child(self, label: str) -> AbstractProgress:
+        return self
+
 
 class Lines(AbstractProgress):
     """One line per epoch, for logs and pipes."""
 
-    def __init__(self, console: "Console"):
+    def __init__(self, console: "Console", label: str = ""):
         """Report on a console.
 
         Args:
             console: Where to print.
+            label: The run, if it is one of several.
         """
         self._console = console
+        self._prefix = f"{label}: " if label else ""
         self._epochs = 0
 
     def start(self, epochs: int, steps_per_epoch: int, batch_size: int) -> None:
@@ -91,55 +108,56 @@ class Lines(AbstractProgress):
         self.say(f"epoch {row['epoch']}/{self._epochs}  {_describe(row)}  {row['seconds']:.1f} s")
 
     def say(self, message: str) -> None:
-        self._console.print(message, markup=False, highlight=False, soft_wrap=True)
+        self._console.print(self._prefix + message, markup=False, highlight=False, soft_wrap=True)
 
     def stop(self) -> None: ...
 
+    def child(self, label: str) -> AbstractProgress:
+        return Lines(self._console, label)
+
 
 class Live(AbstractProgress):
-    """A live progress bar (epoch, step, metrics, samples per second, time left) and one line per epoch."""
+    """A live progress bar (epoch, step, metrics, samples per second, time left) and one line per epoch.
+
+    Runs that are trained at the same time have a bar each.
+    """
 
     _REFRESH = 0.25  # seconds; reading a metric makes the loop wait for it
 
-    def __init__(self, console: "Console"):
+    def __init__(self, console: "Console", label: str = "", *, bars: "Progress | None" = None):
         """Report on a console.
 
         Args:
             console: Where to print.
+            label: The run, if it is one of several.
+            bars: The bars of all of them; None if this is the only one.
         """
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-        self._lines = Lines(console)
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.fields[shown]}"),
-            TimeRemainingColumn(),
-            console=console,
-            transient=True,
-        )
-        self._task = self._bar.add_task("", shown="compiling …")
+        self._console, self._label, self._shared = console, label, bars is not None
+        self._lines = Lines(console, label)
+        self._bar = _make_bars(console) if bars is None else bars
+        self._task: TaskID | None = None
         self._epochs, self._steps_per_epoch, self._batch_size = 0, 1, 0
-        self._shown, self._made, self._rate = time.monotonic(), 0, 0.0
+        self._shown, self._position, self._rate = time.monotonic(), 0, 0.0
 
     def start(self, epochs: int, steps_per_epoch: int, batch_size: int) -> None:
         self._epochs, self._steps_per_epoch, self._batch_size = epochs, steps_per_epoch, batch_size
         self._lines.start(epochs, steps_per_epoch, batch_size)
-        self._bar.update(self._task, total=epochs * steps_per_epoch)
+        self._task = self._bar.add_task(self._label, total=epochs * steps_per_epoch, shown="compiling …")
         self._bar.start()
 
     def step(self, epoch: int, step: int, metrics: "StepMetrics") -> None:
-        self._made += 1
         elapsed = time.monotonic() - self._shown
-        if elapsed < self._REFRESH:
+        if elapsed < self._REFRESH or self._task is None:
             return
-        rate = self._made * self._batch_size / elapsed
-        self._shown, self._made = time.monotonic(), 0
+        position = epoch * self._steps_per_epoch + step
+        rate = max(position - self._position, 0) * self._batch_size / elapsed
+        self._shown, self._position = time.monotonic(), position
         shown = {"loss": float(metrics.loss[-1])} | {name: float(value[-1]) for name, value in metrics.metrics.items()}
+        where = f"epoch {epoch + 1}/{self._epochs}  step {step}/{self._steps_per_epoch}"
         self._bar.update(
             self._task,
-            completed=epoch * self._steps_per_epoch + step,
-            description=f"epoch {epoch + 1}/{self._epochs}  step {step}/{self._steps_per_epoch}",
+            completed=position,
+            description=f"{self._label}  {where}" if self._label else where,
             shown=f"{_describe(shown)}  {rate:,.0f} samples/s",
         )
 
@@ -150,7 +168,27 @@ class Live(AbstractProgress):
         self._lines.say(message)
 
     def stop(self) -> None:
-        self._bar.stop()
+        if self._task is not None:
+            self._bar.remove_task(self._task)
+            self._task = None
+        if not self._shared:
+            self._bar.stop()
+
+    def child(self, label: str) -> AbstractProgress:
+        return Live(self._console, label, bars=self._bar)
+
+
+def _make_bars(console: "Console") -> "Progress":
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[shown]}"),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+    )
 
 
 def make_progress() -> AbstractProgress:

@@ -54,6 +54,9 @@ class TensorBoard(AbstractProgress):
         self._writer.close()
         self._progress.stop()
 
+    def child(self, label: str) -> AbstractProgress:
+        return self._progress.child(label)
+
     def finish(self, history: list[dict[str, Any]]) -> None:
         """Write the whole history of a finished run, with the metrics of the test split.
 

@@ -4,7 +4,7 @@ import importlib.metadata
 import itertools
 import json
 import platform
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import jax
@@ -18,7 +18,9 @@ from charax.train._history import METRICS, is_finished, read_history
 from charax.train._json import describe_differences
 from charax.train._loop import FitResult, fit
 from charax.train._progress import AbstractProgress, Silent
+from charax.train._registry import TASKS, register_task
 from charax.train._run import Run, data_digest, load_run, load_same_data
+from charax.train._sweep import AbstractJob
 
 
 def train(config: AbstractConfig, folder: Path | str, *, progress: AbstractProgress | None = None) -> Run:
@@ -129,19 +131,52 @@ def train_or_load(config: AbstractConfig, folder: Path | str, *, progress: Abstr
     assert len(run.epochs) == 1
     ```
     """
-    folder = Path(folder)
-    if not (folder / CONFIG).exists():
-        return train(config, folder, progress=progress)
-    stored, config = load_config(folder), config.resolve_paths()
-    differences = describe_differences(stored, config)
-    if differences:  # also if the stored values were chosen from the data
-        differences = describe_differences(stored, config.complete(config.load_data())[0])
-    if differences:
-        raise ValueError(
-            f"{folder} has a run with other settings: {', '.join(differences)}. "
-            "Give another --output, or delete that folder"
-        )
-    return resume(folder, progress=progress)
+    job = TrainingJob(config, Path(folder))
+    return job.load() if job.is_finished() else job.compute(progress or Silent())
+
+
+@dataclass(frozen=True)
+class TrainingJob(AbstractJob[Run]):
+    """A run as a part of a sweep: a config and a folder.
+
+    ```python
+    from pathlib import Path
+
+    import charax
+
+    job = charax.TrainingJob(charax.ClassificationConfig(), Path("runs/none"))
+    assert not job.is_finished()
+    ```
+    """
+
+    config: AbstractConfig
+    """The config of a task."""
+    place: Path
+    """The folder of the run."""
+
+    def is_finished(self) -> bool:
+        if not (self.place / CONFIG).exists():
+            return False
+        stored, config = load_config(self.place), self.config.resolve_paths()
+        differences = describe_differences(stored, config)
+        if differences:  # also if the stored values were chosen from the data
+            differences = describe_differences(stored, config.complete(config.load_data())[0])
+        if differences:
+            raise ValueError(
+                f"{self.place} has a run with other settings: {', '.join(differences)}. "
+                "Give another --output, or delete that folder"
+            )
+        return is_finished(self.place)
+
+    def compute(self, progress: AbstractProgress) -> Run:
+        if self.config.name not in TASKS:  # another process does not know a task of the user's own
+            register_task(type(self.config))
+        if (self.place / CONFIG).exists():
+            return resume(self.place, progress=progress)
+        return train(self.config, self.place, progress=progress)
+
+    def load(self) -> Run:
+        return load_run(self.place)
 
 
 def name_run(output: Path, label: str) -> str:

@@ -12,7 +12,7 @@ from charax.paper.kinetic import Kinetic
 from charax.paper.table2 import Table2
 from charax.paper.toy_flow import ToyFlow
 from charax.tasks import DensityConfig
-from charax.train import Silent, load_run
+from charax.train import Sweep, load_run
 
 
 def count(config: DensityConfig) -> int:
@@ -74,7 +74,7 @@ def test_flows_that_are_compared_have_folders_of_their_own():
 def test_a_large_weight_of_the_kinetic_energy_keeps_a_flow_from_moving(tmp_path):
     np.savez(tmp_path / "rows.npz", x=np.random.default_rng(0).normal(size=(80, 2)) ** 3)
     experiment = Kinetic(data=str(tmp_path / "rows.npz"), sharpness=2.0, weight=100.0, seeds=1)
-    plain, regularized = experiment.run(tmp_path / "runs", Silent()).answer["rows"]
+    plain, regularized = experiment.run(tmp_path / "runs", Sweep()).answer["rows"]
     assert (plain["kinetic"], plain["nll_ratio"], plain["nfe_ratio"]) == (0, 1, 1)
     assert regularized["nll_mean"] > plain["nll_mean"]
     runs = [load_run(folder) for folder in (tmp_path / "runs").iterdir()]

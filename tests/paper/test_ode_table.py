@@ -10,11 +10,11 @@ import pytest
 
 from charax.fields import PlainField
 from charax.models import Classifier, NeuralODE
-from charax.paper._ode_table import Record, differences, measure_convergence, record_seeds, row
+from charax.paper._ode_table import Record, differences, measure_convergence, row, seed_jobs
 from charax.paper.table1 import SETTINGS
 from charax.solve import Solver
 from charax.tasks import ClassificationConfig
-from charax.train import LoopConfig, Silent, to_json
+from charax.train import LoopConfig, Sweep, to_json
 from charax.train._checkpoints import write_json
 
 LOOP = LoopConfig(epochs=20, batch_size=128)
@@ -70,9 +70,9 @@ def test_a_record_stands_for_its_run_and_only_for_that(tmp_path):
     path = tmp_path / "records" / f"{CONFIG.label}-seed0.json"
     path.parent.mkdir()
     write_json(path, {"config": to_json(record.config), "metrics": record.metrics, "epochs": record.epochs})
-    assert record_seeds(CONFIG, tmp_path, seeds=[0], progress=Silent()) == [record]
+    assert Sweep().run(seed_jobs(CONFIG, tmp_path, [0])) == [record]
     with pytest.raises(ValueError, match=r"other settings: .*epochs \(20 there, 3 here\)"):
-        record_seeds(replace(CONFIG, loop=replace(LOOP, epochs=3)), tmp_path, seeds=[0], progress=Silent())
+        Sweep().run(seed_jobs(replace(CONFIG, loop=replace(LOOP, epochs=3)), tmp_path, [0]))
 
 
 def test_figure_methods_get_more_seeds_than_the_others():

@@ -6,7 +6,7 @@ import pytest
 
 from charax import ClassificationConfig
 from charax.paper._ode_table import _load
-from charax.paper._records import load_or_compute
+from charax.paper._records import RecordJob
 from charax.select._sweep import _train_loss
 from charax.train import Run, to_json
 
@@ -18,7 +18,7 @@ def test_a_damaged_result_is_named(tmp_path, content):
     path = tmp_path / "result.json"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"result\.json"):
-        load_or_compute(path, {}, dict)
+        RecordJob(path, {}, dict).is_finished()
 
 
 @pytest.mark.parametrize("content", [*BROKEN, b'{"loss": "x", "samples": 1}', b'{"loss": 1.0, "samples": 1.5}'])

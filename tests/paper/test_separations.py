@@ -6,7 +6,7 @@ import pytest
 from charax.paper import _separation_training as training
 from charax.paper._comparison import largest_width
 from charax.paper.separations import PROBLEMS, VARIANTS, Separations
-from charax.train import Silent
+from charax.train import Sweep
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -51,7 +51,7 @@ def test_a_variant_has_at_most_the_parameters_of_the_reference(label):
 @pytest.mark.slow
 def test_a_plain_node_cannot_swap_two_points_and_a_c_node_that_reads_u0_can(tmp_path):
     experiment = Separations(problem=("swap",), variant=("node", "c-node-k2-u0"), seeds=2, steps=300)
-    node, c_node = experiment.run(tmp_path, Silent()).answer["rows"]
+    node, c_node = experiment.run(tmp_path, Sweep()).answer["rows"]
     assert node["error_mean"] > 0.45
     assert c_node["error_mean"] < 0.1
 
@@ -68,7 +68,7 @@ def test_paths_are_matched_for_maps_only():
 def test_crossing_paths_are_matched_by_a_c_node_that_reads_u0_and_not_by_a_plain_node(tmp_path):
     labels = ("node-matched", "c-node-k2-u0-matched", "mlp")
     experiment = Separations(problem=("reverse",), variant=labels, seeds=2, steps=300)
-    node, c_node, perceptron = experiment.run(tmp_path, Silent()).answer["rows"]
+    node, c_node, perceptron = experiment.run(tmp_path, Sweep()).answer["rows"]
     assert node["error_mean"] > 0.45  # everything goes to the middle, where all paths cross
     assert c_node["error_mean"] < 0.05
     assert perceptron["error_mean"] < 0.05

@@ -10,7 +10,7 @@ from charax.models._paper_models import RECIPES
 from charax.paper._comparison import compare, count_parameters, match_width
 from charax.paper.table1 import REPORTED, SETTINGS, Table1, _paper
 from charax.tasks import ClassificationConfig
-from charax.train import LoopConfig, Silent
+from charax.train import LoopConfig, Sweep
 
 
 def test_smoke_gives_every_method_the_parameters_of_the_c_node():
@@ -52,10 +52,10 @@ def test_a_table_over_seeds_is_not_trained_twice(tmp_path):
     y = np.arange(60) % 2
     np.savez(tmp_path / "two.npz", x=random.normal(size=(60, 3)) + 2 * y[:, None], y=y)
     config = ClassificationConfig(data=str(tmp_path / "two.npz"), width=4, loop=LoopConfig(epochs=2))
-    (first,) = compare([config], seeds=2, folder=tmp_path / "runs", progress=Silent())
+    (first,) = compare([(config, tmp_path / "runs")], seeds=2, sweep=Sweep())
     made = {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").rglob("metrics.jsonl")}
     assert len(made) == 2
-    (second,) = compare([config], seeds=2, folder=tmp_path / "runs", progress=Silent())
+    (second,) = compare([(config, tmp_path / "runs")], seeds=2, sweep=Sweep())
     assert second.row() == first.row()
     assert {path: path.stat().st_mtime_ns for path in made} == made
     accuracies = [run.summary()["accuracy"] for run in first.runs]

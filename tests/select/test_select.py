@@ -10,9 +10,9 @@ import pytest
 
 from charax.cli import main
 from charax.data import load_dataset
-from charax.select import _sweep, aic, bic, pick, select_dimension
+from charax.select import aic, bic, pick, select_dimension
 from charax.tasks import ClassificationConfig
-from charax.train import LoopConfig, evaluate
+from charax.train import LoopConfig, Sweep, SweepConfig, evaluate
 
 ROWS = 60
 
@@ -182,6 +182,11 @@ VALUES = {
     "seeds": "7",
     "members": "7",
     "size": "7",
+    "jobs": "7",
+    "backend": "dask",
+    "address": "localhost:8786",
+    "slurm": "local",
+    "minutes": "7",
 }
 """Another value for every flag."""
 
@@ -194,8 +199,8 @@ class Started(BaseException):
 def start(monkeypatch, tmp_path):
     """Call `select` up to its first training: what would be trained, or the exit status."""
 
-    def begin(config, folder, *, seeds, progress):
-        raise Started(config, folder, seeds)
+    def begin(self, groups):
+        raise Started(groups, self.config)
 
     def call(*flags: str) -> int | tuple:
         try:
@@ -203,11 +208,11 @@ def start(monkeypatch, tmp_path):
         except Started as started:
             return started.args
 
-    monkeypatch.setattr(_sweep, "train_seeds", begin)
+    monkeypatch.setattr(Sweep, "run_groups", begin)
     return call
 
 
-@pytest.mark.parametrize("name", [*leaf_names(ClassificationConfig()), "k", "seeds"])
+@pytest.mark.parametrize("name", [*leaf_names(ClassificationConfig()), *leaf_names(SweepConfig()), "k", "seeds"])
 def test_every_flag_changes_what_is_trained_or_is_refused(name, start, capsys):
     flag = f"--{name.replace('_', '-')}"
     other = start(flag, VALUES[name])

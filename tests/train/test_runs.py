@@ -13,6 +13,7 @@ from charax.train import (
     OptimizerConfig,
     Run,
     Silent,
+    Sweep,
     evaluate,
     load_config,
     load_run,
@@ -157,10 +158,10 @@ def test_seeds_are_runs_of_their_own(line_task, tmp_path):
     said = []
     progress = Silent()
     progress.say = said.append
-    runs = train_seeds(CONFIG, tmp_path, seeds=2, progress=progress)
+    runs = train_seeds(CONFIG, tmp_path, seeds=2, sweep=Sweep(progress=progress))
     assert [run.folder.name for run in runs] == ["line-plane-affine-seed0", "line-plane-affine-seed1"]
     assert [run.config.loop.seed for run in runs] == [0, 1]
-    assert said == ["line-plane-affine, seed 0", "line-plane-affine, seed 1"]
+    assert said == ["line-plane-affine-seed0", "line-plane-affine-seed1"]
     losses = [run.summary()["loss"] for run in runs]
     mean, sd = mean_and_sd(losses)
     assert (mean, sd) == (pytest.approx(np.mean(losses)), pytest.approx(np.std(losses, ddof=1)))

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from charax.paper._experiment import AbstractExperiment
 from charax.paper._report import Column, Report
-from charax.train import AbstractProgress
+from charax.train import Sweep
 
 _CHECKED = {
     "intersecting": ("construction_error", "c_node_error", "c_node_parameters", "node_error", "node_parameters"),
@@ -32,12 +32,12 @@ class Propositions(AbstractExperiment):
     seed: int = 0
     """Seed of every random number."""
 
-    def run(self, folder: Path, progress: AbstractProgress) -> Report:
+    def run(self, folder: Path, sweep: Sweep) -> Report:
         folder.mkdir(parents=True, exist_ok=True)  # before the work, so that a bad path is known at once
         answer: dict[str, dict[str, Any]] = {}
         figures = {}
         for proposition, measured in _CHECKED.items():
-            progress.say(proposition.replace("_", " "))
+            sweep.progress.say(proposition.replace("_", " "))
             module = import_module(f"{__name__}._{proposition}")
             result = module.run(**({"seed": self.seed} if proposition in _RANDOM else {}))
             answer[proposition] = {name: getattr(result, name) for name in measured}

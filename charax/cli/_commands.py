@@ -11,7 +11,7 @@ import tyro
 from tyro.extras import SubcommandApp
 
 from charax._version import __version__
-from charax.cli import _catalogue, _launch, _reproduce, _runs, _train
+from charax.cli import _catalogue, _info, _launch, _reproduce, _runs, _train
 from charax.cli._launch import split_command
 from charax.data._errors import DataWarning
 from charax.paper import EXPERIMENTS
@@ -94,6 +94,7 @@ def _after(prepare: Callable[[], None] | None, command: Callable[..., None]) -> 
 
 def _tree(launched: Sequence[str]) -> Mapping[str, Build | Mapping[str, Build]]:
     return {
+        "info": lambda: _info.info,
         "models": lambda: _catalogue.list_models,
         "data": {"list": lambda: _catalogue.list_datasets, "fetch": lambda: _catalogue.fetch_dataset},
         "train": {name: partial(_train.train_command, config) for name, config in TASKS.items()},

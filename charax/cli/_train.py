@@ -279,20 +279,25 @@ def export(
     run: Positional[Path],
     *,
     output: Path | None = None,
+    format: train.ProgramFormat = "stablehlo",  # noqa: A002  # the name of the flag
     platform: tuple[Literal["cpu", "cuda", "tpu"], ...] = ("cpu", "cuda", "tpu"),
     as_json: Json = False,
 ) -> None:
-    """Write a trained model with its solver as StableHLO programs, which run with JAX alone, for any batch size.
+    """Write a trained model with its solver as programs that run without charax, for any batch size.
 
-    Read one with `jax.export.deserialize(Path(file).read_bytes()).call(inputs)`; programs.json describes the inputs.
+    Read one with `jax.export.deserialize(Path(file).read_bytes()).call(inputs)`, or `onnxruntime.InferenceSession(file)`;
+    programs.json describes the inputs.
 
     Args:
         run: Folder of the run.
         output: Folder of the files. By default `programs` in the folder of the run.
-        platform: Where the programs are to run.
+        format: stablehlo runs with JAX alone; onnx with onnxruntime, without JAX, for classifiers with fixed steps.
+        platform: Where StableHLO programs are to run.
     """
+    if format == "onnx" and platform != train.PLATFORMS:
+        raise ValueError("a program in ONNX runs where onnxruntime does: leave --platform out")
     folder = run / "programs" if output is None else output
-    paths = train.export_programs(train.load_model(run), folder, platforms=platform)
+    paths = train.export_programs(train.load_model(run), folder, platforms=platform, format=format)
     answer = {"run": str(run), "output": str(folder), "programs": [path.stem for path in paths[:-1]]}
     rows = [[path.name, f"{path.stat().st_size:,}"] for path in paths]
     print_answer(answer, ["file", "bytes"], rows, title=f"Programs in {folder}", note="", as_json=as_json)

@@ -58,6 +58,7 @@ from ._processes import join as join
 from ._processes import on_first as on_first
 from ._programs import PLATFORMS as PLATFORMS
 from ._programs import Program as Program
+from ._programs import ProgramFormat as ProgramFormat
 from ._programs import export_programs as export_programs
 from ._programs import restore as restore
 from ._programs import standardize as standardize

@@ -102,8 +102,8 @@ class JoblibExecutor(AbstractExecutor):
             parallel: Any = joblib.Parallel(
                 n_jobs=max(workers, 2) if local else -1,  # one would be this process itself
                 return_as="generator_unordered",
-                batch_size=1,
-                pre_dispatch="all",  # pyright: ignore[reportArgumentType]
+                batch_size=1,  # pyright: ignore[reportArgumentType]
+                pre_dispatch="all",
             )
             for number, failure in parallel(calls):
                 yield number, None if failure is None else failure.error()

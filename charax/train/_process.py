@@ -4,6 +4,8 @@ import ctypes
 import os
 import sys
 from collections.abc import MutableMapping
+from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # of glibc's malloc.h
@@ -20,7 +22,8 @@ def tune_process() -> None:
     and allocates it again; by default glibc returns blocks of that size to the system, which has to clear every page
     again: a third of the time of an image classifier's step. In exchange the process stays as large as it once was.
     JAX then computes on the calling thread, because malloc keeps large blocks for the main thread only. Nothing is
-    changed where malloc is not glibc's, or where its environment variables say how it should behave.
+    changed where malloc is not glibc's, where its environment variables say how it should behave, or where JAX will
+    compute on a GPU or TPU.
 
     ```python
     from charax.train import tune_process
@@ -28,10 +31,22 @@ def tune_process() -> None:
     tune_process()
     ```
     """
-    if keep_freed_memory():
+    if computes_on_cpu() and keep_freed_memory():
         import jax
 
         jax.config.update("jax_cpu_enable_async_dispatch", False)
+
+
+def computes_on_cpu() -> bool:
+    """Whether JAX will compute on CPUs, as far as that is known before it has looked for devices.
+
+    Returns:
+        True if JAX_PLATFORMS says so, or if no plugin for other devices is installed.
+    """
+    platforms = os.environ.get("JAX_PLATFORMS", "")
+    if platforms:
+        return platforms.split(",")[0] == "cpu"
+    return not entry_points(group="jax_plugins") and find_spec("libtpu") is None
 
 
 def keep_freed_memory() -> bool:
@@ -89,7 +104,7 @@ def small_products() -> dict[str, bool | str]:
     gradient. For images it is faster by far. The training loop decides by the data.
 
     Returns:
-        Compiler options; none for a version of jaxlib that does not know them.
+        Compiler options; none on a GPU or TPU, or for a version of jaxlib that does not know them.
 
     ```python
     import jax
@@ -100,6 +115,8 @@ def small_products() -> dict[str, bool | str]:
     assert multiply(jnp.ones((2, 3)), jnp.ones((3, 1))).shape == (2, 1)
     ```
     """
+    import jax
     import jaxlib.version
 
-    return {_PRODUCTS: ""} if jaxlib.version.__version__.startswith(_KNOWN_TO) else {}
+    known = jaxlib.version.__version__.startswith(_KNOWN_TO)
+    return {_PRODUCTS: ""} if known and jax.default_backend() == "cpu" else {}

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.export
@@ -16,6 +16,7 @@ from charax.train._export import TrainedModel
 
 PLATFORMS = ("cpu", "cuda", "tpu")
 """Where a program can run."""
+ProgramFormat = Literal["stablehlo", "onnx"]
 
 
 class Program(NamedTuple):
@@ -32,17 +33,23 @@ class Program(NamedTuple):
 
     function: Callable[..., PyTree]
     """Maps the inputs, in their order, to arrays."""
-    inputs: Mapping[str, tuple[int, ...]]
-    """The names of the inputs, and the shape of one sample of each."""
+    inputs: Mapping[str, tuple[int | str, ...]]
+    """The names of the inputs, and the shape of one sample of each. A name in a shape stands for any number."""
     description: str
     """What it computes, in a sentence."""
 
 
-def export_programs(trained: TrainedModel, folder: Path | str, *, platforms: Sequence[str] = PLATFORMS) -> list[Path]:
+def export_programs(
+    trained: TrainedModel,
+    folder: Path | str,
+    *,
+    platforms: Sequence[str] = PLATFORMS,
+    format: ProgramFormat = "stablehlo",  # noqa: A002  # the word of the command line
+) -> list[Path]:
     """Write the programs of a trained model, for any batch size.
 
-    Each is a file that `jax.export.deserialize` reads; `programs.json` describes them. Loading and calling them needs
-    JAX, and neither charax nor the weights.
+    Each is a file, and `programs.json` describes them. Loading and calling them needs neither charax nor the weights:
+    `jax.export.deserialize` reads StableHLO, `onnxruntime.InferenceSession` reads ONNX.
 
     ```python
     import tempfile
@@ -62,28 +69,34 @@ def export_programs(trained: TrainedModel, folder: Path | str, *, platforms: Seq
     Args:
         trained: A model and its task, as `load_model` returns them.
         folder: Folder of the files; it is made if it does not exist.
-        platforms: Where the programs are to run.
+        platforms: Where the programs are to run, as StableHLO; ONNX has one form for all.
+        format: stablehlo or onnx.
 
     Returns:
         The files.
 
     Raises:
         ValueError: If a model of this task has no programs, a platform is unknown, or a solver or trace of this model
-            cannot be exported.
-        ImportError: If flatbuffers is not installed.
+            cannot be exported. Nothing is written then.
+        ImportError: If flatbuffers, or for ONNX jax2onnx, is not installed.
     """
     unknown = set(platforms) - set(PLATFORMS)
     if unknown or not platforms:
         raise ValueError(f"unknown platform {', '.join(sorted(unknown))}; choose from {', '.join(PLATFORMS)}")
-    _check_flatbuffers()
     programs = trained.task.programs(trained.model)
-    serialized = {name: _serialize(name, program, platforms) for name, program in programs.items()}
+    if format == "onnx":
+        from charax.train._onnx import convert_to_onnx
+
+        contents = {f"{name}.onnx": convert_to_onnx(name, program) for name, program in programs.items()}
+    else:
+        _check_flatbuffers()
+        contents = {f"{name}.stablehlo": _serialize(name, program, platforms) for name, program in programs.items()}
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    for name, content in serialized.items():
-        (folder / f"{name}.stablehlo").write_bytes(content)
-    write_json(folder / "programs.json", _describe(programs, platforms))
-    return [folder / f"{name}.stablehlo" for name in programs] + [folder / "programs.json"]
+    for file, content in contents.items():
+        (folder / file).write_bytes(content)
+    write_json(folder / "programs.json", _describe(programs, platforms, format))
+    return [folder / file for file in (*contents, "programs.json")]
 
 
 def standardize(raw: Float[Array, "batch *shape"], standardizer: Standardizer) -> Float[Array, "batch *shape"]:
@@ -113,8 +126,14 @@ def restore(values: Float[Array, "batch *shape"], standardizer: Standardizer) ->
 
 
 def _serialize(name: str, program: Program, platforms: Sequence[str]) -> bytes:
-    (batch,) = jax.export.symbolic_shape("batch")
-    inputs = [jax.ShapeDtypeStruct((batch, *shape), jnp.float32) for shape in program.inputs.values()]
+    names = list(dict.fromkeys(size for shape in _shapes(program).values() for size in shape if isinstance(size, str)))
+    # A series of one observation has no path; it is padded to two.
+    constraints = [f"{name} >= 2" for name in names if name != "batch"]
+    sizes: dict[Any, Any] = dict(
+        zip(names, jax.export.symbolic_shape(", ".join(names), constraints=constraints), strict=True)
+    )
+    shapes = [[sizes.get(size, size) for size in shape] for shape in _shapes(program).values()]
+    inputs = [jax.ShapeDtypeStruct(tuple(shape), jnp.float32) for shape in shapes]
     try:
         exported = jax.export.export(jax.jit(program.function), platforms=platforms)(*inputs)
         return bytes(exported.serialize())
@@ -124,16 +143,20 @@ def _serialize(name: str, program: Program, platforms: Sequence[str]) -> bytes:
         raise ValueError(f"the program {name!r} of this model cannot be exported: {reason}") from error
 
 
-def _describe(programs: Mapping[str, Program], platforms: Sequence[str]) -> dict[str, Any]:
+def _shapes(program: Program) -> dict[str, list[int | str]]:
+    return {name: ["batch", *shape] for name, shape in program.inputs.items()}
+
+
+def _describe(programs: Mapping[str, Program], platforms: Sequence[str], suffix: str) -> dict[str, Any]:
     return {
         "charax": __version__,
         "jax": jax.__version__,
         "platforms": list(platforms),
         "programs": {
             name: {
-                "file": f"{name}.stablehlo",
+                "file": f"{name}.{suffix}",
                 "description": program.description,
-                "inputs": {each: ["batch", *shape] for each, shape in program.inputs.items()},
+                "inputs": _shapes(program),
                 "dtype": "float32",
             }
             for name, program in programs.items()

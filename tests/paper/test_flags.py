@@ -110,8 +110,9 @@ def work_of(monkeypatch, tmp_path_factory):
             raise Started
 
         class Recording(Sweep):
-            def run(self, jobs):
+            def run(self, jobs) -> list[Any]:
                 begin(*jobs)
+                return []
 
         monkeypatch.setattr("charax.paper.propositions._intersecting.run", begin)
         with suppress(Started):

@@ -1,12 +1,14 @@
 """Settings of the process and of the compiler."""
 
 import jax
+import jax.export
 import jax.numpy as jnp
 import jaxlib.version
 import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
-from charax.train import small_products, use_compilation_cache
+from charax.nn import convolve
+from charax.train import _process, small_products, tune_process, use_compilation_cache
 from charax.train._process import keep_freed_memory
 
 
@@ -50,3 +52,32 @@ def test_small_products_are_eigens():
 def test_no_option_is_given_to_a_jaxlib_it_was_not_tried_with(monkeypatch):
     monkeypatch.setattr("jaxlib.version.__version__", "0.99.0")
     assert small_products() == {}
+
+
+@pytest.mark.parametrize(("platforms", "expected"), [("cuda,cpu", False), ("tpu", False), ("cpu", True), ("", True)])
+def test_malloc_is_tuned_on_cpus_only(monkeypatch, platforms, expected):
+    asked = []
+    monkeypatch.setenv("JAX_PLATFORMS", platforms)
+    monkeypatch.setattr(_process, "keep_freed_memory", lambda: asked.append(1))
+    monkeypatch.setattr(_process, "entry_points", lambda group: ())
+    tune_process()
+    assert bool(asked) == expected
+
+
+def test_malloc_is_left_alone_where_a_plugin_for_gpus_is_installed(monkeypatch):
+    monkeypatch.delenv("JAX_PLATFORMS", raising=False)
+    monkeypatch.setattr(_process, "entry_points", lambda group: [group])
+    assert not _process.computes_on_cpu()
+
+
+def test_products_are_chosen_on_cpus_only(monkeypatch):
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert small_products() == {}
+
+
+def test_convolutions_are_rewritten_on_cpus_only():
+    image, kernel = jnp.zeros((64, 16, 16, 32)), jnp.zeros((3, 3, 32, 32))
+    gradient = jax.jit(jax.grad(lambda kernel: convolve(image, kernel).sum()))
+    program = lambda platform: jax.export.export(gradient, platforms=[platform])(kernel).mlir_module()
+    assert "stablehlo.convolution" in program("cuda")
+    assert "stablehlo.convolution" not in program("cpu")

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import jax
@@ -13,8 +14,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from charax.tasks import ClassificationConfig, DensityConfig, ForecastConfig, PDEConfig, RegressionConfig
+from charax.data import SeriesScaling, Standardizer
+from charax.models import SeriesMethod
+from charax.tasks import (
+    ClassificationConfig,
+    DensityConfig,
+    ForecastConfig,
+    PDEConfig,
+    RegressionConfig,
+    SeriesConfig,
+)
 from charax.tasks.forecast import ForecastTask
+from charax.tasks.series import SeriesSpec
 from charax.train import AbstractConfig, Program, TrainedModel, export_programs
 
 RUN = """
@@ -41,6 +52,8 @@ class Case(NamedTuple):
 
     trained: TrainedModel
     expected: dict[str, Callable[[dict[str, np.ndarray]], Any]]
+    inputs: dict[str, np.ndarray] | None = None
+    """Inputs of three samples that are not just any numbers."""
 
 
 def untrained(config: AbstractConfig) -> TrainedModel:
@@ -53,6 +66,29 @@ def regression_config(folder: Path) -> RegressionConfig:
     x = random.normal(3, 2, (60, 2))
     np.savez(folder / "rows.npz", x=x, y=5 + x[:, 0] * x[:, 1])
     return RegressionConfig(data=str(folder / "rows.npz"), width=4)
+
+
+def series_case(method: SeriesMethod) -> Case:
+    """Three series of different lengths, with a missing value."""
+    scaling = SeriesScaling(("a", "b"), Standardizer((1.0, 0.0), (2.0, 3.0)), duration=2.0, length=5.0)
+    random = np.random.default_rng(0)
+    times = np.cumsum(random.uniform(0.1, 1, (3, 7)), axis=1).astype(np.float32)
+    times -= times[:, :1]
+    times[1, 5:] = times[2, 3:] = np.nan
+    values = random.normal(size=(3, 7, 2)).astype(np.float32)
+    values[0, 2, 1] = np.nan
+    ends = np.isnan(times)
+    task: Any = SeriesConfig(data="none.csv", method=method, width=4).build_task(SeriesSpec(scaling, ("l", "r"), None))
+    model = task.build(jax.random.key(0))
+
+    def expected(x: dict[str, np.ndarray]) -> np.ndarray:
+        raw: Any = SimpleNamespace(
+            path="none.csv", times=[t[~end].astype(float) for t, end in zip(times, ends, strict=True)]
+        )
+        rows = [each[~end] for each, end in zip(values, ends, strict=True)]
+        return task.outputs(model, scaling.split(raw, np.arange(3), rows, length=7))
+
+    return Case(TrainedModel(task, model), {"probabilities": expected}, {"times": times, "values": values})
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +111,8 @@ def cases(tmp_path_factory) -> dict[str, Case]:
             },
         ),
         "pde": Case(pde, {"solution": lambda x: pde.task.evaluate(pde.model, x["points"])[0]}),  # pyright: ignore[reportAttributeAccessIssue]
+        "gru": series_case("gru"),
+        "cde": series_case("cde"),
         "rows": Case(rows, {"values": lambda x: rows.task.values(rows.model, x["input"])}),  # pyright: ignore[reportAttributeAccessIssue]
     }
 
@@ -86,7 +124,7 @@ def test_programs_answer_as_charax_does_for_every_batch_size(cases, tmp_path):
         described = json.loads((tmp_path / name / "programs.json").read_text())["programs"]
         assert described.keys() == case.expected.keys()
         inputs[name] = {
-            program: {each: draw(shape[1:]) for each, shape in entry["inputs"].items()}
+            program: case.inputs or {each: draw(shape[1:]) for each, shape in entry["inputs"].items()}
             for program, entry in described.items()
         }
         flat = {f"{program} {each}": array for program, group in inputs[name].items() for each, array in group.items()}
@@ -132,3 +170,51 @@ def test_what_jax_cannot_export_is_a_sentence(tmp_path):
     odd = Odd(**{field.name: getattr(task, field.name) for field in dataclasses.fields(task)})
     with pytest.raises(ValueError, match="'odd' of this model cannot be exported"):
         export_programs(TrainedModel(odd, model), tmp_path)
+
+
+RUN_ONNX = """
+import sys
+from pathlib import Path
+import numpy as np
+import onnxruntime
+
+folder = Path(sys.argv[1])
+session = onnxruntime.InferenceSession(folder / "probabilities.onnx")
+x = np.load(folder / "x.npy")
+(name,) = (each.name for each in session.get_inputs())
+answers = {str(batch): session.run(None, {name: x[:batch]})[0] for batch in (2, 3)}
+np.savez(folder / "answers.npz", **answers)
+assert not any(name.partition(".")[0] in ("charax", "jax") for name in sys.modules)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_classifier_in_onnx_answers_as_charax_does_without_jax(tmp_path):
+    pytest.importorskip("jax2onnx", reason="pip install 'charax[onnx]'")
+    pytest.importorskip("onnxruntime", reason="pip install onnxruntime")
+    task, model = untrained(ClassificationConfig(data="digits", preset="dense", width=8))
+    export_programs(TrainedModel(task, model), tmp_path, format="onnx")
+    x = draw([8, 8, 1])
+    np.save(tmp_path / "x.npy", x)
+    subprocess.run([sys.executable, "-c", RUN_ONNX, str(tmp_path)], check=True, timeout=300)
+    expected = task.probabilities(model, x)  # pyright: ignore[reportAttributeAccessIssue]
+    with np.load(tmp_path / "answers.npz") as answers:
+        np.testing.assert_allclose(answers["3"], expected, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(answers["2"], expected[:2], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_what_has_no_form_in_onnx_is_a_sentence_before_anything_is_written(tmp_path):
+    pytest.importorskip("jax2onnx", reason="pip install 'charax[onnx]'")
+    with pytest.raises(ValueError, match="'log_density' of this model has no form in ONNX"):
+        export_programs(untrained(DensityConfig(data="moons", width=8, points=200)), tmp_path / "none", format="onnx")
+    assert not (tmp_path / "none").exists()
+
+
+def test_onnx_without_its_converter_names_the_extra(cases, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jax2onnx", None)
+    with pytest.raises(ModuleNotFoundError, match=r"charax\[onnx\]"):
+        export_programs(cases["digits"].trained, tmp_path / "none", format="onnx")
+    assert not (tmp_path / "none").exists()

@@ -16,7 +16,16 @@ from charax.data import SeriesScaling, SeriesSplit, Standardizer, read_series
 from charax.models import AbstractSeriesModel, SeriesDesign, drop_values
 from charax.plotting import Section
 from charax.solve import Outcome, Solver
-from charax.train import AbstractTask, Predictions, Splits, mark_failures, solve_in_batches
+from charax.train import (
+    AbstractTask,
+    Predictions,
+    Program,
+    Splits,
+    mark_failures,
+    restore,
+    solve_in_batches,
+    standardize,
+)
 
 
 @dataclass(frozen=True)
@@ -179,6 +188,32 @@ class SeriesTask(AbstractTask):
         # Beyond the end the last one is repeated, so that all series of a split share a compiled function.
         counts = np.minimum(np.arange(1, split.times.shape[1] + 1), length)
         return self.outputs(model, grown._replace(lengths=counts.astype(np.int32)))[:length]
+
+    def programs(self, model: eqx.Module) -> dict[str, Program]:
+        spec, scale = self.spec, self.spec.target_standardizer
+
+        def outputs(times: Array, values: Array) -> Array:
+            lengths = jnp.sum(~jnp.isnan(times), axis=1).astype(jnp.int32)
+            scaled = (times - times[:, :1]) / jnp.asarray(spec.scaling.duration, times.dtype)
+            last = jnp.take_along_axis(scaled, lengths[:, None] - 1, axis=1)
+            behind = jnp.arange(times.shape[1])[None] - lengths[:, None] + 1  # 1, 2, … behind the end
+            scaled = jnp.where(behind > 0, last + behind, scaled)  # as in `SeriesScaling.split`
+            standardized = jnp.where(behind[:, :, None] > 0, jnp.nan, standardize(values, spec.scaling.standardizer))
+            out = _outputs(model, scaled, standardized, lengths, self.solver, classes=bool(spec.classes))
+            return out if scale is None else restore(out, scale)
+
+        name = "probabilities" if spec.classes else "values"
+        answer = f"The probabilities of the classes {', '.join(spec.classes)}" if spec.classes else f"The {spec.target}"
+        inputs = {"times": ("length",), "values": ("length", len(spec.scaling.channels))}
+        channels = ", ".join(spec.scaling.channels)
+        return {
+            name: Program(
+                outputs,
+                inputs,
+                f"{answer} of whole series, from times since the first observation, NaN behind the end, and values of "
+                f"{channels}, NaN where one is missing.",
+            )
+        }
 
     def plot(self, model: eqx.Module, splits: Splits, folder: Path, *, data: str) -> list[Path]:
         from charax.tasks.series._plots import plot_series

@@ -285,8 +285,8 @@ def export(
 ) -> None:
     """Write a trained model with its solver as programs that run without charax, for any batch size.
 
-    Read one with `jax.export.deserialize(Path(file).read_bytes()).call(inputs)`, or `onnxruntime.InferenceSession(file)`;
-    programs.json describes the inputs.
+    Read one with `jax.export.deserialize(Path(file).read_bytes()).call(inputs)`, or with onnxruntime; programs.json
+    describes the inputs.
 
     Args:
         run: Folder of the run.

@@ -7,3 +7,6 @@ SolverName = Literal["euler", "midpoint", "heun", "bosh3", "tsit5", "dopri5", "d
 
 Adjoint = Literal["checkpoint", "backsolve", "direct"]
 """How gradients are computed: see `Solver.adjoint`."""
+
+Precision = Literal["float32", "bfloat16"]
+"""What networks are evaluated in: see `Solver.precision`."""

@@ -28,18 +28,30 @@ class UnitIntervalField(eqx.Module):
     """
 
     field: AbstractField
+    precision: str | None = eqx.field(default=None, static=True)
 
     def __call__(self, t, y: SolverState, args: tuple[Array, Array, Condition]) -> SolverState:
         s0, s1, z = args
         length = s1 - s0
         x = y.x if "x" in self.field.reads else None
-        dx, du = self.field(s0 + t * length, x, y.u, z)
+        dx, du = self._evaluate(s0 + t * length, x, y.u, z)
         if du.shape != y.u.shape:
             raise ValueError(
                 f"du/ds must have the shape of u, {y.u.shape}, but the field returned {du.shape}: "
                 "check the last layer of its networks"
             )
         return SolverState(length * du, None if y.x is None or dx is None else length * dx)
+
+    def _evaluate(self, s: Array, x: Array | None, u: Array, z: Condition) -> tuple[Array | None, Array]:
+        if self.precision is None:
+            return self.field(s, x, u, z)
+        field, arguments = _cast((self.field, (s, x, u, z)), jnp.dtype(self.precision))
+        return _cast(field(*arguments), u.dtype)
+
+
+def _cast(tree: Any, dtype: jnp.dtype) -> Any:
+    """The same tree, with its floating-point arrays in another precision."""
+    return jax.tree.map(lambda leaf: leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf, tree)
 
 
 def rms_norm(tree: PyTree) -> Array:

@@ -56,11 +56,16 @@ class Solver(eqx.Module):
     """Whether each sample has its own adaptive steps, instead of one step size for the whole batch."""
     max_steps: int = eqx.field(default=4096, static=True)
     """The maximum number of adaptive steps."""
+    precision: str | None = eqx.field(default=None, static=True)
+    """What the field is evaluated in: `"bfloat16"`, with weights and inputs rounded to it, or the precision of the
+    state if left out. The state, the steps and the gradients of the weights stay as they are."""
 
     def __check_init__(self):
         method = find_method(self.method)
         if self.adjoint not in get_args(Adjoint):
             raise ValueError(f"unknown adjoint {self.adjoint!r}; choose from {', '.join(get_args(Adjoint))}")
+        if self.precision not in (None, "bfloat16"):
+            raise ValueError(f"unknown precision {self.precision!r}; use 'bfloat16', or leave it out")
         if self.steps is not None and self.steps < 1:
             raise ValueError(f"steps must be at least 1, got {self.steps}; leave it out for adaptive steps")
         if self.steps is None and not has_error_estimate(method):
@@ -161,7 +166,7 @@ def _integrate_jointly(
     controls_steps = y0.x is None or "x" in field.reads
     problem = InitialValueProblem(
         method=find_method(solver.method),
-        vector_field=UnitIntervalField(field),
+        vector_field=UnitIntervalField(field, solver.precision),
         y0=y0,
         args=(s0, s1, z),
         at=None if at is None else jnp.clip((at - s0) / (s1 - s0), 0, 1),

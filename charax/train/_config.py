@@ -3,12 +3,12 @@
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Container
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypeVar
 
 from charax.data import check_limit
-from charax.solve._names import Adjoint
+from charax.solve._names import Adjoint, Precision
 
 if TYPE_CHECKING:
     from charax.solve import Solver
@@ -20,6 +20,8 @@ T = TypeVar("T")
 EPOCHS, BATCH_SIZE = 20, 64
 LEARNING_RATE, WEIGHT_DECAY = 5e-3, 5e-2
 """What is taken where neither the user nor the task says anything."""
+ADDED_LATER = {"added_later": True}
+"""Marks a setting that configs of earlier versions lack: its default is what they did."""
 _LARGEST_SEED = 2**63 - 1
 _LARGEST_COUNT = 2**31 - 1
 _LARGEST = sys.float_info.max
@@ -128,24 +130,31 @@ class SolverConfig:
     """Absolute tolerance of adaptive steps; that of rtol if only rtol is given."""
     adjoint: Adjoint | None = None
     """How gradients are computed: checkpoint, backsolve or direct."""
+    precision: Precision | None = field(default=None, metadata=ADDED_LATER)
+    """What the networks of the field are evaluated in: float32 by default, or bfloat16, for devices that are faster
+    with it; the state and the weights stay in float32. For classifiers and regressors."""
 
     def __post_init__(self):
         check_sizes(self, steps="steps")
 
-    def build(self, default: "Solver") -> "Solver":
+    def build(self, default: "Solver", *, exact: bool = False) -> "Solver":
         """Apply these settings to the solver of a preset.
 
         Args:
             default: The solver of the preset.
+            exact: Whether the answers are worth nothing in less than single precision, such as densities.
 
         Returns:
             The default with whatever is set here.
 
         Raises:
-            ValueError: If both fixed steps and tolerances are given, or the solver has no error estimate.
+            ValueError: If both fixed steps and tolerances are given, the solver has no error estimate, or bfloat16 is
+                not enough.
         """
         from charax.solve import Solver
 
+        if exact and self.precision == "bfloat16":
+            raise ValueError("--precision bfloat16 is for classifiers and regressors: three digits are too few here")
         adaptive = self.rtol is not None or self.atol is not None
         if adaptive and self.steps is not None:
             raise ValueError("steps and tolerances exclude each other: give either --steps or --rtol and --atol")
@@ -157,6 +166,7 @@ class SolverConfig:
                 atol=(rtol if adaptive else default.atol) if self.atol is None else self.atol,
                 steps=None if adaptive else default.steps if self.steps is None else self.steps,
                 adjoint=default.adjoint if self.adjoint is None else self.adjoint,
+                precision=default.precision if self.precision in (None, "float32") else self.precision,
             )
         except ValueError as error:
             if "no error estimate" in str(error) and adaptive:

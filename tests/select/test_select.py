@@ -168,6 +168,7 @@ VALUES = {
     "rtol": "0.1",
     "atol": "0.1",
     "adjoint": "backsolve",
+    "precision": "bfloat16",
     "learning_rate": "0.1",
     "weight_decay": "0.1",
     "schedule": "constant",

@@ -28,9 +28,11 @@ def shared_cases(base: AbstractConfig) -> dict[str, Case]:
         "rtol": {"solver": "bosh3", "rtol": 1e-2},
         "atol": {"solver": "bosh3", "rtol": 1e-3, "atol": 1e-1},
         "adjoint": {"adjoint": "backsolve"},
+        "precision": {"precision": "bfloat16"},
     }
+    part = lambda name: "solver" if name != "precision" or base.name in ("classify", "regress") else "refused"
     cases = {
-        f"solver.{field.name}": Case(base, {"solver": SolverConfig(**other[field.name])}, "solver")
+        f"solver.{field.name}": Case(base, {"solver": SolverConfig(**other[field.name])}, part(field.name))
         for field in dataclasses.fields(SolverConfig)
     }
     return {

@@ -84,7 +84,7 @@ def test_an_odd_value_anywhere_is_valid_or_one_sentence_that_names_the_file(name
 @pytest.mark.parametrize("name", STORED)
 def test_a_missing_and_an_unknown_name_are_named(name, data):
     stored = to_json(build(STORED[name], data.draw(values_of(STORED[name]))))
-    paths = [path for path in leaves_of(stored) if path and isinstance(path[-1], str)]
+    paths = [path for path in leaves_of(stored) if path and isinstance(path[-1], str) and path[-1] != "precision"]
     *above, missing = data.draw(st.sampled_from(paths))
     parent = stored
     for key in above:

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from charax.solve import Solver
-from charax.train import SolverConfig
+from charax.train import SolverConfig, from_json, to_json
 
 FIXED = Solver("midpoint", steps=6, adjoint="checkpoint")
 ADAPTIVE = Solver("dopri5", rtol=1e-5, atol=1e-6)
@@ -22,6 +22,7 @@ CASES = {
     "rtol": (ADAPTIVE, {"rtol": 1e-2}, {"rtol": 1e-2, "atol": 1e-2}),
     "atol": (ADAPTIVE, {"atol": 1e-2}, {"atol": 1e-2}),
     "adjoint": (FIXED, {"adjoint": "backsolve"}, {"adjoint": "backsolve"}),
+    "precision": (FIXED, {"precision": "bfloat16"}, {"precision": "bfloat16"}),
 }
 
 
@@ -57,3 +58,16 @@ def test_tolerances_make_a_preset_of_fixed_steps_adaptive():
 def test_what_does_not_go_together_is_refused_with_the_fix(given, words):
     with pytest.raises(ValueError, match=words):
         SolverConfig(**given).build(FIXED)
+
+
+def test_what_needs_all_digits_refuses_bfloat16():
+    assert SolverConfig(precision="float32").build(FIXED, exact=True).precision is None
+    with pytest.raises(ValueError, match="--precision bfloat16 is for classifiers and regressors"):
+        SolverConfig(precision="bfloat16").build(FIXED, exact=True)
+
+
+def test_a_config_of_an_earlier_version_has_the_default_of_what_was_added_later():
+    stored = to_json(SolverConfig(steps=3))
+    assert isinstance(stored, dict)
+    del stored["precision"]
+    assert from_json(SolverConfig, stored, "the file") == SolverConfig(steps=3)

@@ -203,7 +203,7 @@ class DensityConfig(AbstractConfig):
         design, solver = self.design(spec.shape, spec.levels, classes=len(spec.classes) + len(spec.context))
         return self.task_type()(
             design=design,
-            solver=self.solver.build(solver),
+            solver=self.solver.build(solver, exact=True),
             spec=spec,
             trace=self.trace or ("exact" if spec.levels is None else "hutchinson"),
             kinetic_penalty=self.kinetic_penalty,

@@ -149,7 +149,7 @@ class ForecastConfig(AbstractConfig):
                     self.latent,
                     count_scale=float(f"{1 / spec.units.history:.0e}"),
                 ),
-                solver=self.solver.build(solve.Solver("midpoint", steps=2)),
+                solver=self.solver.build(solve.Solver("midpoint", steps=2), exact=True),
                 spec=spec,
                 drop_augmentation=self.drop_augmentation,
             )
@@ -157,7 +157,7 @@ class ForecastConfig(AbstractConfig):
             self.method, self.width, self.characteristic_dim, self.augment_dim, self.damping
         )
         # More accurate than what is known of noisy series.
-        solver = self.solver.build(solve.Solver("midpoint", steps=16))
+        solver = self.solver.build(solve.Solver("midpoint", steps=16), exact=True)
         return forecast.ForecastTask(design=design, solver=solver, spec=spec)
 
     def resolve_paths(self) -> Self:

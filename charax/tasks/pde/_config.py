@@ -99,7 +99,7 @@ class PDEConfig(AbstractConfig):
             method=self.method,
             width=self.width,
             solver=self.solver.build(
-                models.DEFAULT_EQUATION_SOLVER if self.method == "equation" else models.DEFAULT_PDE_SOLVER
+                models.DEFAULT_EQUATION_SOLVER if self.method == "equation" else models.DEFAULT_PDE_SOLVER, exact=True
             ),
             spec=spec,
             velocity_reads=self.velocity_reads,

@@ -172,7 +172,7 @@ class SeriesConfig(AbstractConfig):
         follows_path = self.method in ("cde", "hybrid")
         if self.method == "gru" and self.solver != SolverConfig():
             raise ValueError("a gru integrates nothing: leave out the flags of the solver")
-        solver = self.solver.build(solve.Solver("midpoint", steps=1 if follows_path else 8))
+        solver = self.solver.build(solve.Solver("midpoint", steps=1 if follows_path else 8), exact=True)
         if not follows_path:
             return solver
         if solver.steps is None and (self.windows is not None or self.interpolation in ("linear", "rectilinear")):

@@ -46,7 +46,7 @@ def measure(run: Path, rows: int) -> dict[str, Any]:
         path, *_ = train.export_programs(trained, folder, platforms=("cpu",))
         export_seconds = time.perf_counter() - began
         compiled = jax.jit(program.function)
-        exported = jax.jit(jax.export.deserialize(path.read_bytes()).call)
+        exported = jax.jit(jax.export.deserialize(bytearray(path.read_bytes())).call)
         answer = {
             "run": str(run),
             "program": name,

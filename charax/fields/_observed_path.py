@@ -215,8 +215,7 @@ def find_piece(
     # A step that ends at a knot may miss it by rounding.
     ahead = s + 8 * jnp.finfo(knots.dtype).eps
     # Few comparisons are quicker to make and to compile than the loop of a bisection.
-    count = knots.shape[1]  # symbolic in an exported program
-    method = "scan" if isinstance(count, int) and count > 256 else "compare_all"
+    method = "compare_all" if knots.shape[1] <= 256 else "scan"
     row = jax.vmap(lambda knots, s: jnp.searchsorted(knots, s, side="right", method=method))(knots, ahead) - 1
     pick = lambda array: jnp.take_along_axis(array, jnp.maximum(row, 0).reshape(-1, *(1,) * (array.ndim - 1)), axis=1)
     return s - pick(knots)[:, 0], pick(pieces)[:, 0], row >= 0

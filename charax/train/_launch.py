@@ -61,6 +61,9 @@ class _Watched(AbstractProgress):
         self._tell("trained")
         self._progress.stop()
 
+    def child(self, label: str) -> AbstractProgress:
+        return self._progress.child(label)
+
     def _tell(self, text: str) -> None:
         self._told = time.monotonic()
         with contextlib.suppress(OSError):

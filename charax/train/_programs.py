@@ -127,8 +127,7 @@ def restore(values: Float[Array, "batch *shape"], standardizer: Standardizer) ->
 
 def _serialize(name: str, program: Program, platforms: Sequence[str]) -> bytes:
     names = list(dict.fromkeys(size for shape in _shapes(program).values() for size in shape if isinstance(size, str)))
-    # A series of one observation has no path; it is padded to two.
-    constraints = [f"{name} >= 2" for name in names if name != "batch"]
+    constraints = [f"{name} >= 2" for name in names if name != "batch"]  # one observation has no differences
     sizes: dict[Any, Any] = dict(
         zip(names, jax.export.symbolic_shape(", ".join(names), constraints=constraints), strict=True)
     )

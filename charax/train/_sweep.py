@@ -149,7 +149,7 @@ class Sweep:
         if len(jobs) == 1:
             for error in failed.values():
                 raise error
-        _raise_failures(failed, len(jobs))
+        _raise_failures({label: failed[label] for label in waiting if label in failed}, len(jobs))
         return [
             computed[label] if label in computed else job.load() for label, job in zip(_name(jobs), jobs, strict=True)
         ]

@@ -112,7 +112,7 @@ def cases(tmp_path_factory) -> dict[str, Case]:
         ),
         "pde": Case(pde, {"solution": lambda x: pde.task.evaluate(pde.model, x["points"])[0]}),  # pyright: ignore[reportAttributeAccessIssue]
         "gru": series_case("gru"),
-        "cde": series_case("cde"),
+        "series": series_case("c-node"),
         "rows": Case(rows, {"values": lambda x: rows.task.values(rows.model, x["input"])}),  # pyright: ignore[reportAttributeAccessIssue]
     }
 
@@ -154,6 +154,12 @@ def test_a_task_without_programs_says_so(tmp_path):
 def test_a_flow_of_images_says_why_not(tmp_path):
     with pytest.raises(ValueError, match="flows of images"):
         export_programs(untrained(DensityConfig(data="digits")), tmp_path)
+
+
+def test_a_model_that_follows_its_observations_says_why_not(tmp_path):
+    with pytest.raises(ValueError, match="a cde takes its steps from observation to observation"):
+        export_programs(series_case("cde").trained, tmp_path / "none")
+    assert not (tmp_path / "none").exists()
 
 
 def test_unknown_platforms_are_refused(cases, tmp_path):

@@ -191,6 +191,11 @@ class SeriesTask(AbstractTask):
 
     def programs(self, model: eqx.Module) -> dict[str, Program]:
         spec, scale = self.spec, self.spec.target_standardizer
+        if self.design.method in ("cde", "hybrid"):
+            raise ValueError(
+                f"a {self.design.method} takes its steps from observation to observation, so there is no program for "
+                "series of any length: train with --method c-node, node or gru to export"
+            )
 
         def outputs(times: Array, values: Array) -> Array:
             lengths = jnp.sum(~jnp.isnan(times), axis=1).astype(jnp.int32)

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import jax
@@ -15,6 +14,7 @@ import numpy as np
 import pytest
 
 from charax.data import SeriesScaling, Standardizer
+from charax.data.files._series import RawSeries
 from charax.models import SeriesMethod
 from charax.tasks import (
     ClassificationConfig,
@@ -82,10 +82,9 @@ def series_case(method: SeriesMethod) -> Case:
     model = task.build(jax.random.key(0))
 
     def expected(x: dict[str, np.ndarray]) -> np.ndarray:
-        raw: Any = SimpleNamespace(
-            path="none.csv", times=[t[~end].astype(float) for t, end in zip(times, ends, strict=True)]
-        )
-        rows = [each[~end] for each, end in zip(values, ends, strict=True)]
+        rows = [each[~end].astype(float) for each, end in zip(values, ends, strict=True)]
+        ticks = [each[~end].astype(float) for each, end in zip(times, ends, strict=True)]
+        raw = RawSeries(Path("none.csv"), ["0", "1", "2"], ticks, rows, ("a", "b"), None, lambda i, j: "")
         return task.outputs(model, scaling.split(raw, np.arange(3), rows, length=7))
 
     return Case(TrainedModel(task, model), {"probabilities": expected}, {"times": times, "values": values})

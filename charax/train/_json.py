@@ -39,7 +39,10 @@ def to_json(value: Any) -> Any:
     ```
     """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: to_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        parts = {field.name: (field, getattr(value, field.name)) for field in dataclasses.fields(value)}
+        # What was added later is left out where it has no effect: stored settings stay comparable.
+        kept = lambda field, part: not field.metadata.get("added_later") or part != field.default
+        return {name: to_json(part) for name, (field, part) in parts.items() if kept(field, part)}
     if isinstance(value, tuple) and (names := getattr(value, "_fields", None)):
         return {name: to_json(part) for name, part in zip(names, value, strict=True)}
     if isinstance(value, list | tuple):

@@ -258,6 +258,18 @@ def matrix_of_zeros(path: Path) -> None:
     path.write_bytes(header + struct.pack("<II", 15, len(stream)) + stream)
 
 
+def lying_matrix(path: Path) -> None:
+    """A matrix that says to be one number, and unpacks to 4 GB."""
+    element = lambda kind, content: struct.pack("<II", kind, len(content)) + content + bytes(-len(content) % 8)
+    matrix = element(6, struct.pack("<II", 6, 0)) + element(5, struct.pack("<ii", 1, 1))
+    matrix += struct.pack("<HH4s", 1, 1, b"X") + struct.pack("<II", 9, 2**32 - 8)
+    packer = zlib.compressobj(1)
+    stream = packer.compress(struct.pack("<II", 14, 2**32 - 8) + matrix)
+    stream += b"".join(packer.compress(bytes(1 << 24)) for _ in range(256)) + packer.flush()
+    header = b"MATLAB 5.0 MAT-file".ljust(124) + struct.pack("<H2s", 0x0100, b"IM")
+    path.write_bytes(header + struct.pack("<II", 15, len(stream)) + stream)
+
+
 def images_of_zeros(path: Path) -> None:
     path.write_bytes(gzipped(b"\0", 8000, struct.pack(">IIII", 2051, 10**7, 28, 28)))
 
@@ -267,6 +279,7 @@ SOURCES: dict[str, tuple[str, str, Callable[[Path], None], str]] = {
     "members": ("cifar10", "cifar-10-binary.tar.gz", tar_of_many_members, "CHARAX_MAX_MEMBERS"),
     "zeros": ("cifar10", "cifar-10-binary.tar.gz", tar_of_zeros, "CHARAX_MAX_BYTES"),
     "matrix": ("svhn", "train_32x32.mat", matrix_of_zeros, "CHARAX_MAX_BYTES"),
+    "lying matrix": ("svhn", "train_32x32.mat", lying_matrix, "CHARAX_MAX_BYTES"),
     "images": ("mnist", "train-images-idx3-ubyte.gz", images_of_zeros, "CHARAX_MAX_BYTES"),
 }
 """Files of named data sets: the data set, the file, how it is made, and a phrase of the sentence."""

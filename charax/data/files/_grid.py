@@ -6,6 +6,7 @@ import numpy as np
 
 from charax.data._errors import DataError
 from charax.data._samples import SolutionSamples
+from charax.data.files._matlab import read_matlab
 from charax.data.files._npz import read_arrays
 
 _VALUES = ("u", "usol")
@@ -27,7 +28,7 @@ def read_grid(path: Path) -> SolutionSamples | None:
     is_matlab = path.suffix.lower() == ".mat"
     if not is_matlab and path.suffix.lower() != ".npz":
         return None
-    arrays = _read_matlab(path) if is_matlab else read_arrays(path)
+    arrays = read_matlab(path) if is_matlab else read_arrays(path)
     name = next((name for name in _VALUES if name in arrays), None)
     missing = [each for each in ("x", "t") if each not in arrays] + ([] if name else ["u"])
     if missing or name is None:
@@ -54,15 +55,3 @@ def read_grid(path: Path) -> SolutionSamples | None:
     grid_t, grid_x = np.meshgrid(t, x, indexing="ij")
     column = lambda values: np.ascontiguousarray(values.reshape(-1), np.float32)
     return SolutionSamples(column(grid_x)[:, None], column(grid_t), column(u)[:, None])
-
-
-def _read_matlab(path: Path) -> dict[str, np.ndarray]:
-    from scipy.io import loadmat
-
-    try:
-        stored = loadmat(path)
-    except FileNotFoundError:
-        raise
-    except Exception as error:  # whatever a damaged file makes of the reader
-        raise DataError(f"{path} is not a MATLAB file that can be read ({error}): save it as an .npz") from None
-    return {name: np.asarray(value) for name, value in stored.items() if not name.startswith("__")}

@@ -1,13 +1,12 @@
 """SVHN's cropped digits: MATLAB files with the images along the last axis, and 10 as the label of a zero."""
 
-import math
 from pathlib import Path
 
 import numpy as np
 
 from charax.data._errors import DataError
-from charax.data._limits import check_limit, check_regular
 from charax.data._raw import RawDataset, RawSplit, check_labels
+from charax.data.files._matlab import read_matlab
 from charax.data.sources._source import DIGIT_CLASSES, Source
 
 _TRAIN, _TEST = "train_32x32.mat", "test_32x32.mat"
@@ -19,20 +18,7 @@ def _read(folder: Path) -> RawDataset:
 
 
 def _read_split(path: Path) -> RawSplit:
-    import scipy.io  # slow to import
-
-    check_regular(path)
-    check_limit("bytes", path.stat().st_size, path)
-    try:
-        for name, shape, _ in scipy.io.whosmat(path):
-            check_limit("bytes", math.prod(shape), f"{path}: {name} of shape {shape}", "has at least")
-        content = scipy.io.loadmat(path, variable_names=("X", "y"))
-    except DataError:
-        raise
-    except Exception as error:  # a damaged file makes the parser fail in any way it can
-        raise DataError(
-            f"{path} is not a valid MATLAB file ({type(error).__name__}: {error}): delete it and fetch it again"
-        ) from None
+    content = read_matlab(path, ("X", "y"))
     missing = {"X", "y"} - content.keys()
     if missing:
         raise DataError(f"{path} has no variable {' and no '.join(sorted(missing))}: it is not a file of SVHN's digits")

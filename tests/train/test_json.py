@@ -20,7 +20,7 @@ from tests.train.line_task import LineConfig
 from tests.train.strategies import build, values_of
 
 CONFIGS = {**TASKS, "line": LineConfig}
-SPECS = {name: get_type_hints(config.task_type())["spec"] for name, config in CONFIGS.items()}
+SPECS = {name: get_type_hints(config(data="none").task_type())["spec"] for name, config in CONFIGS.items()}
 STORED = {f"{name} config": cls for name, cls in CONFIGS.items()} | {f"{name} spec": cls for name, cls in SPECS.items()}
 
 

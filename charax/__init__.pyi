@@ -122,7 +122,6 @@ from .train import SolverConfig as SolverConfig
 from .train import Splits as Splits
 from .train import Sweep as Sweep
 from .train import SweepConfig as SweepConfig
-from .train import SweepError as SweepError
 from .train import TaskData as TaskData
 from .train import TrainedModel as TrainedModel
 from .train import TrainingJob as TrainingJob

@@ -61,7 +61,15 @@ class AbstractJob(ABC, Generic[T]):
 
 @dataclass(frozen=True)
 class SweepConfig:
-    """How many runs are trained at the same time, and where."""
+    """How many runs are trained at the same time, and where.
+
+    ```python
+    import charax
+
+    assert charax.SweepConfig(jobs=2).is_local
+    assert not charax.SweepConfig(slurm="gpu", minutes=30).is_local
+    ```
+    """
 
     jobs: int | None = None
     """Runs that are trained at the same time, each on its share of the cores: 1 by default. Results do not depend on

@@ -39,8 +39,8 @@ _SMALL = ForecastConfig(
     state_dim=8,
     history=11,
     horizon=10,
-    optimizer=OptimizerConfig(learning_rate=3e-3, weight_decay=1e-2, schedule="cosine", ema=0.99),
-    loop=LoopConfig(epochs=12, batch_size=64),
+    optimizer=OptimizerConfig(learning_rate=1e-2, weight_decay=1e-2, schedule="cosine", ema=0.99),
+    loop=LoopConfig(epochs=30, batch_size=64),
 )
 _LARGE = replace(_SMALL, width=32, state_dim=16, history=20, hold_out="series")
 
@@ -79,7 +79,7 @@ class Forecasts(AbstractExperiment):
     seeds: int = 5
     """Seeds per data set: of held-out series, simulated series and weights."""
     epochs: int | None = None
-    """Epochs of 50 steps each, instead of 12."""
+    """Epochs of 50 steps each, instead of 30."""
 
     def run(self, folder: Path, sweep: Sweep) -> Report:
         train.check_range(self, least={"seeds": 1, "epochs": 1})

@@ -124,7 +124,14 @@ class ForecastWindowData:
 
 
 class WindowRequest(NamedTuple):
-    """What to forecast: one window per series, and the rows of the answer."""
+    """What to forecast: one window per series, and the rows of the answer.
+
+    ```python
+    from charax.data import WindowRequest
+
+    assert WindowRequest._fields == ("windows", "names", "rows")
+    ```
+    """
 
     windows: ForecastWindows
     """One window per series."""
@@ -169,6 +176,13 @@ def load_forecast_windows(
     Raises:
         DataError: If the file cannot be read, has too few rows or series, the times of a series do not increase, a
             column is missing, or a known column has an empty cell; the message names the file, the row and the fix.
+
+    ```python
+    from charax.data import load_forecast_windows
+
+    data = load_forecast_windows("pendulum", history=5, horizon=3, hold_out="series")
+    assert set(data.test.series).isdisjoint(data.train.series)
+    ```
     """
     if name in DYNAMICS:
         raw = sample_dynamics(name, seed)

@@ -122,7 +122,25 @@ def first_values(
 def drop_values(
     values: Float[Array, "batch length channels"], largest: float, key: PRNGKeyArray
 ) -> Float[Array, "batch length channels"]:
-    """Remove a fraction of the values of each series that is uniform between 0 and `largest`."""
+    """Remove a fraction of the values of each series that is uniform between 0 and `largest`.
+
+    Args:
+        values: The values.
+        largest: The largest fraction.
+        key: Random key of the fractions and of what is removed.
+
+    Returns:
+        The values, with NaN where one was removed.
+
+    ```python
+    import jax
+    import jax.numpy as jnp
+    from charax.models import drop_values
+
+    dropped = drop_values(jnp.ones((50, 20, 2)), 0.6, jax.random.key(0))
+    assert 0.2 < jnp.isnan(dropped).mean() < 0.4
+    ```
+    """
     fraction_key, value_key = jax.random.split(key)
     fraction = largest * jax.random.uniform(fraction_key, (values.shape[0], 1, 1))
     return jnp.where(jax.random.uniform(value_key, values.shape) < fraction, jnp.nan, values)

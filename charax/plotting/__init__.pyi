@@ -6,6 +6,7 @@ from ._axes import plot_forecast as plot_forecast
 from ._axes import plot_trajectories as plot_trajectories
 from ._confusion import confusion_figure as confusion_figure
 from ._confusion import confusion_matrix as confusion_matrix
+from ._curve_sections import curve_sections as curve_sections
 from ._follow import Followed as Followed
 from ._follow import follow as follow
 from ._learning_curves import plot_learning_curves as plot_learning_curves

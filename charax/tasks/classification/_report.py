@@ -10,9 +10,8 @@ from charax.plotting import (
     Section,
     confusion_figure,
     confusion_matrix,
+    curve_sections,
     follow,
-    moving_curves,
-    principal_directions,
 )
 from charax.tasks.classification._task import ClassificationTask
 from charax.train import Splits
@@ -29,28 +28,10 @@ def report_classifier(
     test, classes = splits.test, task.spec.classes
     sections = [_confusion_section(task, model, splits)]
     chosen = np.concatenate([np.flatnonzero(test.targets == label)[:_PER_CLASS] for label in range(len(classes))])
-    s, u, x = follow(first_member(model), test.inputs[chosen], task.solver)
+    followed = follow(first_member(model), test.inputs[chosen], task.solver)
+    each = "test sample, coloured by its class"
     labels = np.asarray(test.targets[chosen])
-    if x is not None:
-        names = [f"x<sub>{i + 1}</sub>" for i in range(x.shape[2])]
-        shown = " (the first three of its dimensions)" if x.shape[2] > 3 else ""
-        sections.append(
-            Section(
-                "Learned characteristics x(s)",
-                f"One curve per test sample{shown}, coloured by its class. Drag to turn, move the slider to follow.",
-                moving_curves(x, s, labels, classes, names),
-            )
-        )
-    coordinates, names = principal_directions(u)
-    sections.append(
-        Section(
-            "Trajectories u(s)",
-            "The states of the same samples in the directions in which they vary most, with their shares of the "
-            "variance. The readout reads u(1).",
-            moving_curves(coordinates, s, labels, classes, names),
-        )
-    )
-    return sections
+    return [*sections, *curve_sections(followed, labels, classes, each=each, ending="The readout reads u(1).")]
 
 
 def _confusion_section(task: ClassificationTask, model: Classifier | ClassifierEnsemble, splits: Splits) -> Section:

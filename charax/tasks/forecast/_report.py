@@ -1,5 +1,7 @@
 """The report of a forecaster: observations, forecasts and their prediction intervals, one series at a time."""
 
+from collections.abc import Sequence
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +11,7 @@ from plotly.subplots import make_subplots
 
 from charax.data import Observations
 from charax.models import Forecaster
-from charax.plotting import C_NODE, EXACT, NODE, Section, moving_curves, principal_directions
+from charax.plotting import C_NODE, EXACT, NODE, Followed, Section, curve_sections
 from charax.solve import Solver
 from charax.tasks.forecast._plots import times_along
 from charax.tasks.forecast._task import ForecastTask
@@ -24,24 +26,26 @@ def report_forecasts(task: ForecastTask, model: eqx.Module, splits: Splits) -> l
     """The first series, of which the slider chooses one, and their characteristics and states."""
     series = np.unique(splits.train.series)[:_SERIES]
     names = task.spec.columns.values
-    figure = make_subplots(len(names), 1, shared_xaxes=True, vertical_spacing=0.06)
-    frames = []
-    for number, index in enumerate(series):
-        traces = _traces(task, model, splits, int(index))
-        if number == 0:
-            for row in range(len(names)):
-                figure.add_traces(traces[row], rows=row + 1, cols=1)
-        frames.append(go.Frame(name=f"{index + 1}", data=[trace for row in traces for trace in row]))
-    figure.frames = frames if len(series) > 1 else []
-    for row, name in enumerate(names, start=1):
-        figure.update_yaxes(title_text=name, row=row, col=1)
-    figure.update_xaxes(title_text=f"{task.spec.columns.time} since the start", row=len(names), col=1)
-    figure.update_layout(height=120 + 280 * len(names))
+    frames = {f"{index + 1}": _traces(task, model, splits, int(index)) for index in series}
+    figure = sliding_figure(frames, names, f"{task.spec.columns.time} since the start")
     text = (
         "The forecast continues from the first value of each series; the shaded interval should contain 95% of the "
         "observations. The test observations are the last of each series."
     )
     return [Section("Forecasts", text, figure, frame_label="series"), *_curve_sections(task, model, splits, series)]
+
+
+def sliding_figure(frames: dict[str, list[list[go.Scatter]]], names: Sequence[str], x_title: str) -> go.Figure:
+    """One panel per value, of which each frame has its traces; the slider chooses a frame."""
+    figure = make_subplots(len(names), 1, shared_xaxes=True, vertical_spacing=0.06)
+    for row, traces in enumerate(next(iter(frames.values())), start=1):
+        figure.add_traces(traces, rows=row, cols=1)
+        figure.update_yaxes(title_text=names[row - 1], row=row, col=1)
+    flat = lambda rows: [trace for row in rows for trace in row]
+    figure.frames = [go.Frame(name=name, data=flat(rows)) for name, rows in frames.items()] if len(frames) > 1 else []
+    figure.update_xaxes(title_text=x_title, row=len(names), col=1)
+    figure.update_layout(height=120 + 280 * len(names))
+    return figure
 
 
 def _curve_sections(task: ForecastTask, model: eqx.Module, splits: Splits, series: np.ndarray) -> list[Section]:
@@ -53,18 +57,9 @@ def _curve_sections(task: ForecastTask, model: eqx.Module, splits: Splits, serie
     s = np.linspace(0, 1, _POINTS, dtype=np.float32)
     u, x = _follow(model, jnp.asarray(start), jnp.asarray(end), jnp.asarray(context), task.solver, jnp.asarray(s))
     labels, names = np.arange(len(series)), [f"series {index + 1}" for index in series]
-    sections = []
-    if x is not None:
-        axes = [f"x<sub>{i + 1}</sub>" for i in range(x.shape[2])]
-        text = "One curve per series, to the last time of the training data. Drag to turn, move the slider to follow."
-        curves = moving_curves(np.asarray(x), s, labels, names, axes)
-        sections.append(Section("Learned characteristics x(s)", text, curves))
-    coordinates, axes = principal_directions(np.asarray(u))
-    text = (
-        "The states of the same series, in scaled units and with their augmented dimensions, in the directions in "
-        "which they vary most."
-    )
-    return [*sections, Section("Trajectories u(s)", text, moving_curves(coordinates, s, labels, names, axes))]
+    followed = Followed(s, np.asarray(u), None if x is None else np.asarray(x))
+    ending = "They are in scaled units, and end at the last time of the training data."
+    return curve_sections(followed, labels, names, each="series", ending=ending)
 
 
 @eqx.filter_jit

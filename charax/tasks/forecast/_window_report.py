@@ -3,11 +3,10 @@
 import equinox as eqx
 import numpy as np
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from charax.data import ForecastWindows
 from charax.plotting import EXACT, NODE, Section
-from charax.tasks.forecast._report import forecast_traces
+from charax.tasks.forecast._report import forecast_traces, sliding_figure
 from charax.tasks.forecast._window_plots import choose_windows, forecast_on_grid
 from charax.tasks.forecast._window_task import WindowForecastTask
 from charax.train import Splits
@@ -17,20 +16,12 @@ _WINDOWS = 24
 
 def report_windows(task: WindowForecastTask, model: eqx.Module, splits: Splits) -> list[Section]:
     """Some test windows; the slider chooses one."""
-    names, chosen = task.spec.units.values, choose_windows(splits.test, _WINDOWS)
-    figure = make_subplots(len(names), 1, shared_xaxes=True, vertical_spacing=0.06)
-    frames = []
-    for number, row in enumerate(chosen):
-        traces = _traces(task, model, splits.test.take(np.array([row])))
-        if number == 0:
-            for each in range(len(names)):
-                figure.add_traces(traces[each], rows=each + 1, cols=1)
-        frames.append(go.Frame(name=f"{number + 1}", data=[trace for each in traces for trace in each]))
-    figure.frames = frames if len(frames) > 1 else []
-    for each, name in enumerate(names, start=1):
-        figure.update_yaxes(title_text=name, row=each, col=1)
-    figure.update_xaxes(title_text=f"{task.spec.units.time} since the last observation", row=len(names), col=1)
-    figure.update_layout(height=120 + 280 * len(names))
+    units, chosen = task.spec.units, choose_windows(splits.test, _WINDOWS)
+    frames = {
+        f"{number}": _traces(task, model, splits.test.take(np.array([row])))
+        for number, row in enumerate(chosen, start=1)
+    }
+    figure = sliding_figure(frames, units.values, f"{units.time} since the last observation")
     text = (
         "The state is inferred from the past observations and continued from there; the shaded interval should contain "
         "95% of the later observations of the test split."

@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import Float
 
 from charax.models import first_member
-from charax.plotting import C_NODE, EXACT, Details, Section, follow, moving_curves, principal_directions
+from charax.plotting import C_NODE, EXACT, Details, Section, curve_sections, follow
 from charax.tasks.regression._model import GaussianRegressor
 from charax.tasks.regression._task import RegressionTask
 from charax.train import Splits
@@ -20,23 +20,11 @@ def report_regressor(task: RegressionTask, model: GaussianRegressor, splits: Spl
     observed = task.spec.target_standardizer.inverse(splits.test.targets)[:_ROWS]
     value, lower, upper = (part[:_ROWS] for part in task.standardized_values(model, splits.test.inputs[:_ROWS]))
     sections = [_prediction_section(task, splits, observed, value, lower, upper)]
-    s, u, x = follow(first_member(model.network), splits.test.inputs[:_CURVES], task.solver)
+    followed = follow(first_member(model.network), splits.test.inputs[:_CURVES], task.solver)
     first = observed[:_CURVES, 0]
     thirds = np.searchsorted(np.quantile(first, [1 / 3, 2 / 3]), first).astype(int)
-    if x is not None:
-        names = [f"x<sub>{i + 1}</sub>" for i in range(x.shape[2])]
-        figure = moving_curves(x, s, thirds, _THIRDS, names)
-        text = (
-            f"One curve per test row, coloured by {task.spec.targets[0]}. Drag to turn, move the slider to follow them."
-        )
-        sections.append(Section("Learned characteristics x(s)", text, figure))
-    coordinates, names = principal_directions(u)
-    figure = moving_curves(coordinates, s, thirds, _THIRDS, names)
-    text = (
-        "The states of the same rows in the directions in which they vary most, with their shares of the variance. "
-        "The readout reads u(1)."
-    )
-    return [*sections, Section("Trajectories u(s)", text, figure)]
+    each = f"test row, coloured by {task.spec.targets[0]}"
+    return [*sections, *curve_sections(followed, thirds, _THIRDS, each=each, ending="The readout reads u(1).")]
 
 
 def _prediction_section(

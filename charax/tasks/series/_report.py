@@ -13,12 +13,12 @@ from charax.plotting import (
     C_NODE,
     CLASSES,
     EXACT,
+    Followed,
     Section,
     class_colors,
     confusion_figure,
     confusion_matrix,
-    moving_curves,
-    principal_directions,
+    curve_sections,
 )
 from charax.solve import Solver
 from charax.tasks.series._plots import path_of
@@ -147,19 +147,8 @@ def _curve_sections(
     else:
         labels = np.searchsorted(np.quantile(few.targets, [1 / 3, 2 / 3]), few.targets).astype(int)
         names = tuple(f"{part} third of {task.spec.target}" for part in ("lower", "middle", "upper"))
-    sections = []
-    if x is not None:
-        axes = [f"x<sub>{i + 1}</sub>" for i in range(x.shape[2])]
-        text = "One curve per test series. Drag to turn, move the slider to follow them."
-        sections.append(
-            Section("Learned characteristics x(s)", text, moving_curves(np.asarray(x), s, labels, names, axes))
-        )
-    coordinates, axes = principal_directions(np.asarray(u))
-    text = (
-        "The states of the same series in the directions in which they vary most, with their shares of the variance. "
-        "The readout reads the last one."
-    )
-    return [*sections, Section("Trajectories u(s)", text, moving_curves(coordinates, s, labels, names, axes))]
+    followed = Followed(s, np.asarray(u), None if x is None else np.asarray(x))
+    return curve_sections(followed, labels, names, each="test series", ending="The readout reads the last one.")
 
 
 @eqx.filter_jit
@@ -168,7 +157,8 @@ def _follow_series(
 ) -> tuple[Array, Array | None]:
     solution = model.solve(jnp.asarray(times), jnp.asarray(values), jnp.asarray(lengths), solver=solver, at=at)
     assert solution.trajectory is not None
-    return solution.trajectory, solution.characteristic
+    # The path of the others is observed, and shown with the observations.
+    return solution.trajectory, solution.characteristic if isinstance(model, SummarySeriesModel) else None
 
 
 def _numbers(task: SeriesTask, targets: np.ndarray) -> Float[np.ndarray, "n"]:

@@ -1,0 +1,50 @@
+"""The two sections of a report that every model with trajectories has."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Int
+
+from charax.plotting._follow import Followed
+from charax.plotting._moving import moving_curves, principal_directions
+from charax.plotting._section import Section
+
+
+def curve_sections(
+    followed: Followed, labels: Int[np.ndarray, "n"], classes: Sequence[str], *, each: str, ending: str = ""
+) -> list[Section]:
+    """Show the learned characteristics x(s), if there are any, and the trajectories u(s).
+
+    Args:
+        followed: The states and the characteristics.
+        labels: The class of every curve, which colours it.
+        classes: The names of the classes.
+        each: What one curve is, such as "test sample, coloured by its class".
+        ending: A sentence about what follows the states.
+
+    Returns:
+        One or two sections.
+
+    ```python
+    import numpy as np
+    from charax.plotting import Followed, curve_sections
+
+    s = np.linspace(0, 1, 5)
+    u = np.ones((5, 2, 3)) * s[:, None, None]
+    (section,) = curve_sections(Followed(s, u, None), np.array([0, 1]), ["a", "b"], each="row")
+    assert section.title == "Trajectories u(s)"
+    ```
+    """
+    s, u, x = followed
+    sections = []
+    if x is not None:
+        shown = " (the first three of its dimensions)" if x.shape[2] > 3 else ""
+        text = f"One curve per {each}{shown}. Drag to turn, move the slider to follow them."
+        names = [f"x<sub>{i + 1}</sub>" for i in range(x.shape[2])]
+        sections.append(Section("Learned characteristics x(s)", text, moving_curves(x, s, labels, classes, names)))
+    coordinates, names = principal_directions(u)
+    text = (
+        f"The states, one curve per {each}, in the directions in which they vary most, with their shares of the "
+        f"variance.{f' {ending}' if ending else ''}"
+    )
+    return [*sections, Section("Trajectories u(s)", text, moving_curves(coordinates, s, labels, classes, names))]

@@ -32,6 +32,7 @@ EXTRAS = {
     "pyarrow",
     "plotly",
     "tensorboardX",
+    "grain",
 }
 """Modules of the extras. JAX itself imports some of SciPy, which is among its own dependencies."""
 

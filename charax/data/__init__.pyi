@@ -48,6 +48,7 @@ from ._solution import read_points as read_points
 from ._splitting import Split as Split
 from ._splitting import stratified_split as stratified_split
 from ._standardizer import Standardizer as Standardizer
+from ._stored import AbstractStoredRows as AbstractStoredRows
 from .files._columns import Columns as Columns
 from .files._layout import Separator as Separator
 from .sources._catalogue import DATASETS as DATASETS

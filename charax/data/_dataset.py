@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Shaped
@@ -12,6 +13,7 @@ from charax.data._errors import DataError
 from charax.data._raw import RawDataset, RawSplit
 from charax.data._splitting import Split, stratified_split
 from charax.data._standardizer import Standardizer
+from charax.data._stored import AbstractStoredRows, fit_standardizer, standardize_rows
 from charax.data.files._dispatch import find_path, read_labelled
 from charax.data.files._kind import TableOptions
 from charax.data.files._layout import Separator
@@ -148,14 +150,14 @@ def assemble(
     if scaling == "unit" and raw.max_value is not None:
         standardizer = Standardizer.to_unit(raw.max_value)
     else:
-        standardizer = Standardizer.fit(arrays[0], max_value=raw.max_value)
+        standardizer = fit_standardizer(arrays[0], max_value=raw.max_value)
     train, validation, test = (
-        Split(standardizer.apply(array), split.targets) for array, split in zip(arrays, splits, strict=True)
+        Split(standardize_rows(array, standardizer), split.targets) for array, split in zip(arrays, splits, strict=True)
     )
     return Dataset(name, train, validation, test, raw.classes, standardizer, augmentation, encoder)
 
 
-def encode(inputs: Shaped[np.ndarray, "n *shape"] | Table, encoder: TableEncoder | None) -> Shaped[np.ndarray, "n *_"]:
+def encode(inputs: Shaped[np.ndarray, "n *shape"] | AbstractStoredRows | Table, encoder: TableEncoder | None) -> Any:
     """Encode a table as features; arrays are left as they are."""
     if isinstance(inputs, Table):
         assert encoder is not None

@@ -44,6 +44,7 @@ def _limits(**limits: tuple[int, str]) -> Mapping[str, Limit]:
 
 LIMITS: Mapping[str, Limit] = _limits(
     bytes=(2**30, "bytes"),
+    memory=(2**29, "bytes"),
     members=(10_000, "members"),
     lines=(10_000_000, "lines"),
     columns=(10_000, "columns"),

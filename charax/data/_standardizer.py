@@ -74,6 +74,22 @@ class Standardizer:
             weights = np.repeat(weights, len(rows) // len(values))
             mean = np.average(rows, axis=0, weights=weights)
             std = np.sqrt(np.average((rows - mean) ** 2, axis=0, weights=weights))
+        return cls.from_moments(mean, std, max_value=max_value)
+
+    @classmethod
+    def from_moments(
+        cls, mean: Float64[np.ndarray, "c"], std: Float64[np.ndarray, "c"], *, max_value: float | None = None
+    ) -> "Standardizer":
+        """Standardize by known means and standard deviations. A constant column keeps its unit.
+
+        Args:
+            mean: The mean of each column or channel.
+            std: The standard deviation of each.
+            max_value: The raw value of a fully bright pixel, for images.
+
+        Returns:
+            The standardizer.
+        """
         std = np.where(std > 1e-12 * np.abs(mean), std, 1.0)
         return cls(tuple(mean.tolist()), tuple(std.tolist()), max_value)
 

@@ -1,6 +1,5 @@
 """Data parallelism: every device holds all parameters and its share of each mini-batch."""
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -57,6 +56,32 @@ class Devices:
                 f"multiple of {self.count}"
             )
 
+    def share(self, order: Int[np.ndarray, "*steps batch"]) -> Int[np.ndarray, "*steps share"]:
+        """The rows of the devices of this process.
+
+        Args:
+            order: The rows of mini-batches.
+
+        Returns:
+            This process's share of each.
+        """
+        shares = self._sharded.addressable_devices_indices_map(order.shape[-1:]).values()
+        bounds = [share[0].indices(order.shape[-1]) for share in shares if share is not None]
+        return order[..., min(start for start, _, _ in bounds) : max(stop for _, stop, _ in bounds)]
+
+    def assemble(self, share: Batch) -> Batch:
+        """Make one mini-batch of the shares of all processes.
+
+        Args:
+            share: The samples of this process.
+
+        Returns:
+            The samples of all of them, as arrays over all devices.
+        """
+        if self._is_local:
+            return jax.device_put(share, self._sharded)
+        return jax.tree.map(lambda leaf: jax.make_array_from_process_local_data(self._sharded, leaf), share)
+
     def take(self, split: Batch, rows: Int[np.ndarray, "batch"]) -> Batch:
         """Put each device's share of some samples on it. A process reads the rows of its own devices only.
 
@@ -67,14 +92,8 @@ class Devices:
         Returns:
             The samples as arrays over all devices.
         """
-        if self._is_local:
-            return jax.device_put(jax.tree.map(lambda leaf: leaf[rows], split), self._sharded)
-
-        def take(leaf: Any) -> jax.Array:
-            share: Callable[[Any], np.ndarray] = lambda index: leaf[rows[index[0]]]
-            return jax.make_array_from_callback((len(rows), *np.shape(leaf)[1:]), self._sharded, share)
-
-        return jax.tree.map(take, split)
+        share = self.share(rows)
+        return self.assemble(jax.tree.map(lambda leaf: leaf[share], split))
 
     def shard_rows(self, order: Int[np.ndarray, "steps batch"]) -> Int[jax.Array, "steps batch"]:
         """Put each device's share of the row indices on it.

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 
 from charax.train._batches import Batch, count_samples, padded_batches
 from charax.train._devices import Devices
+from charax.train._feed import read_batches
 from charax.train._parameters import Unflatten
 from charax.train._processes import compile_together
 from charax.train._task import AbstractTask
@@ -32,10 +33,11 @@ def make_evaluation(task: AbstractTask, unflatten: Unflatten, batch_size: int, d
     def evaluate(params: Float[Array, "parameters"], split: Batch) -> dict[str, float]:
         samples = count_samples(split)
         totals: dict[str, float] = {}
-        for number, rows in enumerate(padded_batches(samples, batch_size)):
+        order = padded_batches(samples, batch_size)
+        for number, samples_read in enumerate(read_batches(devices, split, order)):
             weights = (number * batch_size + np.arange(batch_size) < samples).astype(np.float32)
-            batch = devices.take(split, rows), devices.take(weights, np.arange(batch_size))
-            for name, value in sums(params, *batch).items():
+            weights = devices.take(weights, np.arange(batch_size))
+            for name, value in sums(params, samples_read, weights).items():
                 totals[name] = totals.get(name, 0.0) + float(value)
         return {name: total / samples for name, total in totals.items()}
 

@@ -1,13 +1,21 @@
 """How mini-batches reach the devices."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import jax
 import numpy as np
 from jaxtyping import Int
 
+from charax.data import AbstractStoredRows
 from charax.train._batches import Batch
 from charax.train._devices import Devices
+
+_AHEAD = 2
+"""Mini-batches that are read ahead."""
+_WORKERS = 2
+"""Processes that decode images."""
 
 
 class AbstractFeed(ABC):
@@ -40,18 +48,54 @@ class ResidentFeed(AbstractFeed):
 
 
 class HostFeed(AbstractFeed):
-    """Samples stay on the hosts. Each process takes the rows of its own devices, step by step."""
+    """Samples stay on the hosts, or on disk. Each process reads the rows of its own devices, step by step."""
 
     def __init__(self, devices: Devices):
         self._devices = devices
 
     def start_epoch(self, train: Batch, order: Int[np.ndarray, "steps batch"], *, first: int) -> None:
-        self._train, self._order = train, order
+        self._batches = read_batches(self._devices, train, order, first=first)
 
     def step(self, number: int) -> tuple[Batch, Int[jax.Array, "1 batch"] | None]:
-        return self._devices.take(self._train, self._order[number]), None
+        return next(self._batches), None
 
 
-def make_feed(devices: Devices) -> AbstractFeed:
+def make_feed(devices: Devices, train: Batch) -> AbstractFeed:
     """Choose how mini-batches reach the devices: many processes need not hold all samples on each of them."""
-    return HostFeed(devices) if devices.is_shared else ResidentFeed(devices)
+    return HostFeed(devices) if devices.is_shared or _stored(train) else ResidentFeed(devices)
+
+
+def read_batches(
+    devices: Devices, split: Batch, order: Int[np.ndarray, "steps batch"], *, first: int = 0
+) -> Iterator[Batch]:
+    """The mini-batches of a split, from the first on. What is on disk is read ahead, by grain."""
+    read, stored = _Read(split, devices.share(order)), _stored(split)
+    if not stored:
+        yield from (devices.assemble(read(number)) for number in range(first, len(order)))
+        return
+    import grain  # an extra
+
+    numbers = grain.MapDataset.range(first, len(order))
+    options = grain.ReadOptions(num_threads=_AHEAD, prefetch_buffer_size=_AHEAD)
+    batches = numbers.map(read).to_iter_dataset(options)
+    if any(rows.is_decoded for rows in stored):
+        from absl import flags
+
+        flags.FLAGS.mark_as_parsed()  # grain's workers ask for flags of programs that are not ours
+        batches = batches.mp_prefetch(grain.MultiprocessingOptions(num_workers=_WORKERS))
+    yield from (devices.assemble(share) for share in batches)
+
+
+@dataclass(frozen=True)
+class _Read:
+    """Reads this process's share of a mini-batch; other processes may do it for us."""
+
+    split: Batch
+    order: Int[np.ndarray, "steps share"]
+
+    def __call__(self, number: int) -> Batch:
+        return jax.tree.map(lambda leaf: leaf[self.order[number]], self.split)
+
+
+def _stored(split: Batch) -> list[AbstractStoredRows]:
+    return [leaf for leaf in jax.tree.leaves(split) if isinstance(leaf, AbstractStoredRows)]

@@ -143,7 +143,7 @@ class _Training:
             for _, stage in task.stages
         ]
         self.epoch = self.stage_epochs[0]
-        self.feed = make_feed(self.devices)
+        self.feed = make_feed(self.devices, splits.train)
         self.evaluate = make_evaluation(task, unflatten, self.batch_size, self.devices)
         self.history: list[dict[str, Any]] = []
         self.checkpoints: Checkpoints | None = None

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from charax.data import AbstractStoredRows
 from charax.nn import count_parameters
 from charax.train._batches import Batch
 from charax.train._config import BATCH_SIZE, AbstractConfig, Splits, TaskData
@@ -220,5 +221,6 @@ def data_digest(splits: Splits) -> str:
     """
     digest = hashlib.blake2b(digest_size=16)
     for leaf in jax.tree.leaves(splits):
-        digest.update(np.ascontiguousarray(leaf).data)
+        # Of what is too large for memory, a part.
+        digest.update(leaf.digest() if isinstance(leaf, AbstractStoredRows) else np.ascontiguousarray(leaf).data)
     return digest.hexdigest()

@@ -12,13 +12,14 @@ from charax.data._limits import check_regular
 from charax.data._raw import RawDataset
 from charax.data.files._images import IMAGE, IMAGE_FOLDER
 from charax.data.files._kind import FileKind, InputSpec, NamedInputs, TableOptions
+from charax.data.files._npy import NPY
 from charax.data.files._npz import NPZ
 from charax.data.files._series import RawSeries, SeriesRequest
 from charax.data.files._table import Table, TableRequest
 from charax.data.files._tables import DELIMITED, EXCEL, PARQUET
 from charax.data.files._ts import TS
 
-KINDS: tuple[FileKind, ...] = (NPZ, DELIMITED, PARQUET, EXCEL, TS, IMAGE, IMAGE_FOLDER)
+KINDS: tuple[FileKind, ...] = (NPZ, NPY, DELIMITED, PARQUET, EXCEL, TS, IMAGE, IMAGE_FOLDER)
 """Every kind of file that can be read. A new one is a module with its readers, and an entry here."""
 
 _ReaderT = TypeVar("_ReaderT")

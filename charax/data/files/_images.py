@@ -7,8 +7,9 @@ import numpy as np
 from jaxtyping import UInt8
 
 from charax.data._errors import DataError
-from charax.data._limits import check_passed, check_regular
+from charax.data._limits import LIMITS, check_passed, check_regular
 from charax.data._raw import RawDataset, RawSplit
+from charax.data._stored import ImageRows
 from charax.data.files._fitting import find_size, fit_images
 from charax.data.files._kind import FileKind, InputSpec, NamedInputs, TableOptions, has_suffix
 
@@ -34,7 +35,9 @@ def _read_labelled(folder: Path, options: TableOptions) -> RawDataset:
             raise DataError(f"{subfolder} is empty: add images of this class, or remove the folder")
         files += members
         targets += [label] * len(members)
-    samples = RawSplit(_read_images(folder, files, size=options.size), np.asarray(targets, np.int32))
+    stored = _store_images(files, options.size)
+    images = _read_images(folder, files, size=options.size) if stored is None else stored
+    samples = RawSplit(images, np.asarray(targets, np.int32))
     return RawDataset(folder, samples, tuple(subfolder.name for subfolder in classes), max_value=255.0)
 
 
@@ -82,6 +85,20 @@ def _read_images(
     height, width, channels = shape
     transparent = sum(is_transparent for _, is_transparent in read)
     return fit_images(images, (height, width, channels), source=path, transparent=transparent)
+
+
+def _store_images(files: Sequence[Path], size: int | None) -> ImageRows | None:
+    """Images that are decoded when they are asked for, if a size is given and they are too many for memory."""
+    if size is None or 3 * size * size * len(files) <= LIMITS["memory"].value:
+        return None
+    for file in files:
+        check_regular(file)
+    return ImageRows(files, (size, size, 3), decode_images)
+
+
+def decode_images(files: Sequence[Path], shape: tuple[int, int, int]) -> UInt8[np.ndarray, "n height width channels"]:
+    """Read images and fit them to one shape."""
+    return fit_images([_read_image(file)[0] for file in files], shape, source=files[0], transparent=0)
 
 
 def check_pixels(files: Sequence[Path]) -> None:

@@ -1,6 +1,7 @@
 """NumPy archives: `x`, and `y` where there are classes; or an array per column."""
 
 import math
+import struct
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,13 +11,20 @@ import numpy as np
 from jaxtyping import Shaped
 
 from charax.data._errors import DataError
-from charax.data._limits import check_limit
+from charax.data._limits import LIMITS, check_limit
 from charax.data._raw import RawDataset, RawSplit, check_labels, index_classes
+from charax.data._stored import MappedRows
 from charax.data.files._archives import check_directory, check_members
 from charax.data.files._kind import FileKind, InputSpec, NamedInputs, TableOptions, has_suffix
 from charax.data.files._numbers import parse_numbers
 from charax.data.files._series import RawSeries, SeriesRequest
 from charax.data.files._table import Column, Table, TableRequest
+
+_LOCAL_LENGTHS, _LOCAL_HEADER = 26, 30
+"""Where the header of a member of a ZIP archive has the lengths of what follows it, and how long it is."""
+
+_LOOKED_AT = 2**24
+"""Bytes of images on disk that are looked at to find out how bright a pixel can be."""
 
 
 def read_arrays(path: Path, names: tuple[str, ...] | None = None) -> dict[str, np.ndarray]:
@@ -80,8 +88,16 @@ def _read_array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
 
 def _read_labelled(path: Path, options: TableOptions) -> RawDataset:
     """`y` has class indices from 0 without gaps, or names."""
-    arrays = read_arrays(path, ("x", "y"))
-    x, y = _check_inputs(path, arrays["x"]), arrays["y"]
+    stored = map_member(path, "x")
+    if stored is None:
+        arrays = read_arrays(path, ("x", "y"))
+        return label_samples(path, check_inputs(path, arrays["x"]), arrays["y"])
+    check_shape(path, stored)
+    return label_samples(path, stored, read_arrays(path, ("y",))["y"])
+
+
+def label_samples(path: Path, x: np.ndarray | MappedRows, y: np.ndarray) -> RawDataset:
+    """Samples, in memory or on disk, with their labels."""
     if y.shape != x.shape[:1]:
         raise DataError(f"{path} has y of shape {y.shape} where x has {len(x)} samples: give one label per sample")
     if y.dtype.kind == "U":
@@ -163,17 +179,50 @@ def _column(path: Path, name: str, array: np.ndarray, request: TableRequest) -> 
 
 
 def _read_x(path: Path) -> Shaped[np.ndarray, "n *shape"]:
-    return _check_inputs(path, read_arrays(path, ("x",))["x"])
+    return check_inputs(path, read_arrays(path, ("x",))["x"])
 
 
-def _check_inputs(path: Path, x: np.ndarray) -> Shaped[np.ndarray, "n *shape"]:
-    """Check that `x` has finite rows of features or NHWC images; `[n, height, width]` gets its channel."""
+def check_shape(path: Path, x: np.ndarray | MappedRows) -> None:
+    """Refuse what are not rows of features or images."""
     if x.dtype.kind not in "biuf":
         raise DataError(f"{path} has x of type {x.dtype}: give numbers")
-    if x.ndim not in (2, 3, 4) or x.size == 0:
+    if x.ndim not in (2, 3, 4) or 0 in x.shape:
         raise DataError(f"{path} has x of shape {x.shape}: give [n, features], [n, height, width] or NHWC images")
     if x.ndim == 4 and x.shape[1] in (1, 3) and x.shape[2] == x.shape[3] > 4:
         raise DataError(f"{path} has x of shape {x.shape}, channels first: give x.transpose(0, 2, 3, 1)")
+
+
+def map_member(path: Path, name: str) -> MappedRows | None:
+    """The array of an archive where it is on disk, if it is stored there as it is and too large for memory."""
+    try:
+        with zipfile.ZipFile(path) as archive, path.open("rb") as file:
+            member = archive.getinfo(f"{name}.npy")
+            if member.compress_type != zipfile.ZIP_STORED or member.file_size <= LIMITS["memory"].value:
+                return None
+            file.seek(member.header_offset + _LOCAL_LENGTHS)
+            file.seek(member.header_offset + _LOCAL_HEADER + sum(struct.unpack("<HH", file.read(4))))
+            return map_array(path, file)
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile):
+        return None  # whoever reads it says why
+
+
+def map_array(path: Path, file: Any) -> MappedRows | None:
+    """The array whose header is at this place of a file; None if its rows are not one after the other."""
+    version = np.lib.format.read_magic(file)
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in readers:
+        return None
+    shape, is_fortran, dtype = readers[version](file)
+    if is_fortran or dtype.hasobject or len(shape) < 2:
+        return None
+    if file.tell() + math.prod(shape) * dtype.itemsize > path.stat().st_size:
+        raise DataError(f"{path} is truncated: x of shape {shape} has more bytes than the file; save it again")
+    return MappedRows(path, file.tell(), shape, dtype)
+
+
+def check_inputs(path: Path, x: np.ndarray) -> Shaped[np.ndarray, "n *shape"]:
+    """Check that `x` has finite rows of features or NHWC images; `[n, height, width]` gets its channel."""
+    check_shape(path, x)
     finite = np.isfinite(x).reshape(len(x), -1).all(axis=1)
     if not finite.all():
         raise DataError(
@@ -188,11 +237,12 @@ def _read_series(path: Path, request: SeriesRequest) -> RawSeries:
     return read_series_arrays(path, request)
 
 
-def _max_value(x: np.ndarray) -> float | None:
+def _max_value(x: np.ndarray | MappedRows) -> float | None:
     if x.ndim != 4:
         return None
     if x.dtype == np.uint8:
         return 255.0
+    x = x.read(x.draw(_LOOKED_AT)[0]) if isinstance(x, MappedRows) else x
     return 1.0 if x.dtype.kind == "f" and x.min() >= 0 and x.max() <= 1 else None
 
 

@@ -26,7 +26,7 @@ from typing import Any
 SHORT = "--epochs 2 --batch-size 64"
 TASKS = {
     "classification": f"classify --preset dense --width 8 --max-samples 500 {SHORT}",
-    "density": "density --width 16 --steps 8 --epochs 1 --batch-size 256",
+    "density": "density --width 16 --steps 2 --epochs 1 --batch-size 2048",
     "pde": "pde --epochs 2",
     "series": f"series --width 8 --state-dim 8 {SHORT}",
 }

@@ -238,7 +238,7 @@ def test_what_is_not_there_or_of_no_known_kind_is_a_sentence(tmp_path):
         load_dataset(str(tmp_path / "nothing.csv"))
     (tmp_path / "model.pkl").touch()
     with pytest.raises(
-        DataError, match=r"model\.pkl is not a kind of file .*: give \.npz, \.csv, .* or a folder of images"
+        DataError, match=r"model\.pkl is not a kind of file .*: give \.npz, \.npy, \.csv, .* or a folder of images"
     ):
         load_dataset(str(tmp_path / "model.pkl"))
     with pytest.raises(DataError, match="has no subfolders"):

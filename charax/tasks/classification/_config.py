@@ -39,8 +39,8 @@ class ClassificationConfig(AbstractConfig):
     name: ClassVar[str] = "classify"
 
     data: str = "digits"
-    """Data set (digits, mnist, cifar10, svhn), or the path of an .npz, an x.npy with y.npy next to it, a table (.csv, .tsv,
-    .txt, .parquet, .xlsx) or a folder of images."""
+    """Data set (digits, mnist, cifar10, svhn), or the path of an .npz, an x.npy with y.npy next to it, a table (.csv,
+    .tsv, .txt, .parquet, .xlsx) or a folder of images."""
     target: str | None = None
     """Column of a table that holds the classes."""
     separator: Separator | None = None

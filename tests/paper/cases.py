@@ -104,7 +104,8 @@ CASES = {
         "--budget smoke --method mlp --epochs 1",
         1,
         "problem noise method error_inside_percent error_inside_percent_sd error_beyond_percent "
-        "error_beyond_percent_sd coefficient_error_percent right_terms lost_percent equation parameters seconds",
+        "error_beyond_percent_sd coefficient_error_percent right_terms lost_percent equation parameters seconds "
+        "cpu_seconds",
         record="budget seeds",
         figures="equations.png",
     ),

@@ -38,6 +38,15 @@ def plot_learning_curves(history: Sequence[dict[str, Any]], path: Path) -> Path:
             axis.xaxis.get_major_locator().set_params(integer=True)
             # A log-likelihood may be of either sign.
             if name == "loss" and min(row[key] or 1 for row in rows for key in ("loss", "validation_loss")) > 0:
-                axis.set_yscale("log")
+                _use_plain_log_scale(axis)
         axes[-1].legend()
     return path
+
+
+def _use_plain_log_scale(axis: Any) -> None:
+    """A logarithmic axis whose ticks are plain numbers, also where it spans less than a power of ten."""
+    axis.set_yscale("log")
+    low, high = axis.get_ylim()
+    shown = "25" if high < 100 * low else ""
+    axis.yaxis.set_major_formatter("{x:g}")
+    axis.yaxis.set_minor_formatter(lambda value, _: f"{value:g}" if f"{value:e}"[0] in shown else "")

@@ -56,3 +56,18 @@ def test_nothing_is_saved_if_the_block_fails(tmp_path):
     with pytest.raises(RuntimeError, match="no data"), save_figure(tmp_path / "line.png", width=2.0, height=1.0):
         raise RuntimeError("no data")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_logarithmic_axis_has_plain_numbers_also_within_a_power_of_ten():
+    from matplotlib.figure import Figure
+
+    from charax.plotting._learning_curves import _use_plain_log_scale
+
+    figure = Figure()
+    axis = figure.subplots()
+    axis.plot([1, 2], [0.15, 3.0])
+    _use_plain_log_scale(axis)
+    figure.canvas.draw()
+    labels = {tick.get_text() for tick in (*axis.yaxis.get_majorticklabels(), *axis.yaxis.get_minorticklabels())}
+    assert {"0.2", "0.5", "1", "2"} <= labels
+    assert not any("10^" in label for label in labels)

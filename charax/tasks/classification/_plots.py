@@ -13,6 +13,8 @@ from charax.tasks.classification._task import ClassificationTask
 from charax.train import Splits
 
 _PER_CLASS = 12
+_COINCIDE = 0.1
+"""Curves that differ by less than this part of their length lie on top of each other."""
 
 
 def plot_classifier(task: ClassificationTask, model: Classifier, splits: Splits, folder: Path) -> list[Path]:
@@ -29,19 +31,27 @@ def plot_classifier(task: ClassificationTask, model: Classifier, splits: Splits,
 def plot_learned_characteristics(
     x: Float[np.ndarray, "points n k"], labels: Int[np.ndarray, "n"], classes: Sequence[str], path: Path
 ) -> Path:
-    """The learned curves x(s), coloured by class: in the plane if k is at least 2, else over s."""
+    """The learned curves x(s), coloured by class: in the plane if k is at least 2, else over s.
+
+    Curves that would lie on top of each other are shown as their differences from the mean curve.
+    """
+    mean = x.mean(axis=1, keepdims=True)
+    coincide = np.abs(x - mean).max() < _COINCIDE * np.abs(mean - mean[0]).max()
+    curves, less = (x - mean, " minus their mean") if coincide else (x, "")
     few, scale = len(classes) <= len(CLASSES), mpl.colormaps["viridis"]
     pick = lambda label: CLASSES[label] if few else scale(label / (len(classes) - 1))
     s = np.linspace(0, 1, len(x))
     with save_figure(path, width=8.4, height=3.6) as figure:
         axes = figure.subplots(1, 2)
         for i, label in enumerate(labels):
-            across, up = (x[:, i, 0], x[:, i, 1]) if x.shape[2] > 1 else (s, x[:, i, 0])
+            across, up = (curves[:, i, 0], curves[:, i, 1]) if x.shape[2] > 1 else (s, curves[:, i, 0])
             axes[0].plot(across, up, color=pick(int(label)), linewidth=0.9, alpha=0.7)
             # The ends by themselves, which may be close together at the scale of the whole curves.
-            end = (across[-1], up[-1]) if x.shape[2] > 1 else (int(label), up[-1])
+            end = x[-1, i, :2] if x.shape[2] > 1 else (int(label), x[-1, i, 0])
             axes[1].plot(*end, "o", color=pick(int(label)), markersize=4)
-        for axis, title in zip(axes, ("learned characteristics x(s) of test samples", "end points x(1)"), strict=True):
+        titles = (f"learned characteristics x(s){less}, test samples", "end points x(1)")
+        for axis, title in zip(axes, titles, strict=True):
+            axis.locator_params(axis="x", nbins=5)
             axis.set_xlabel("$x_1$" if x.shape[2] > 1 else "s" if axis is axes[0] else "class")
             axis.set_ylabel("$x_2$" if x.shape[2] > 1 else "x")
             axis.set_title(title)

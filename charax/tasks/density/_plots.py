@@ -84,7 +84,7 @@ def plot_density(
     with save_figure(path, width=9.9, height=3.3) as figure:
         axes = figure.subplots(1, 3, sharex=True, sharey=True)
         mesh = axes[0].pcolormesh(axis, axis, density, cmap=_MAP, vmin=0, shading="gouraud", rasterized=True)
-        figure.colorbar(mesh, ax=axes[0], shrink=0.85)
+        figure.colorbar(mesh, ax=axes[0], shrink=0.85, label="density")
         axes[0].set_title("learned density")
         for plot, points, colour, title in (
             (axes[1], samples, C_NODE, f"{len(samples):,} samples from the flow"),
@@ -96,7 +96,9 @@ def plot_density(
             plot.set_aspect("equal")
             plot.set_xlim(axis[0], axis[-1])
             plot.set_ylim(axis[0], axis[-1])
+            plot.set_xlabel("$u_1$, standardized")
             plot.grid(False)
+        axes[0].set_ylabel("$u_2$, standardized")
     return path
 
 
@@ -133,6 +135,8 @@ def plot_grid(flow: ContinuousFlow, solver: Solver, path: Path, *, reach: float,
             axis.autoscale()
             axis.set_aspect("equal")
             axis.grid(False)
+            axis.set_xlabel("$u_1$")
+            axis.set_ylabel("$u_2$")
             where = "data" if fraction == 0 else "base" if fraction == 1 else ""
             axis.set_title(f"s = {fraction * float(flow.end_time):.3g}" + (f" ({where})" if where else ""))
         figure.suptitle(
@@ -147,12 +151,13 @@ def plot_characteristics(flow: ContinuousFlow, solver: Solver, data: Float[np.nd
     fractions = np.linspace(0, 1, 41)
     u, x = trajectories_of(flow, data, solver, fractions)
     assert x is not None
-    second = 1 if x.shape[2] > 1 else 0
     colours = _by_radius(data)
     with save_figure(path, width=7.6, height=3.6) as figure:
         axes = figure.subplots(1, 2)
         for i, colour in enumerate(colours):
-            axes[0].plot(x[:, i, 0], x[:, i, second], color=colour, linewidth=0.7, alpha=0.7)
+            # One dimension is shown over s: over itself, all curves would be one diagonal.
+            across, up = (x[:, i, 0], x[:, i, 1]) if x.shape[2] > 1 else (fractions, x[:, i, 0])
+            axes[0].plot(across, up, color=colour, linewidth=0.7, alpha=0.7)
             axes[1].plot(u[:, i, 0], u[:, i, 1], color=colour, linewidth=0.7, alpha=0.7)
         axes[1].plot(u[-1, :, 0], u[-1, :, 1], "o", color=EXACT, markersize=2.5, label="base distribution")
         axes[1].legend(loc="upper right", fontsize="small")
@@ -163,6 +168,9 @@ def plot_characteristics(flow: ContinuousFlow, solver: Solver, data: Float[np.nd
             axis.set_xlabel(f"${name}_1$")
             axis.set_ylabel(f"${name}_2$")
             axis.set_title(title)
+        if x.shape[2] == 1:
+            axes[0].set_xlabel("s, as a fraction of the end time")
+            axes[0].set_ylabel("$x_1$")
         figure.suptitle("coloured by the distance of the data from the origin", fontsize=10)
     return path
 
@@ -214,5 +222,7 @@ def plot_samples(samples: Float[np.ndarray, "n *shape"], max_value: float | None
         up = samples[:, 1] if samples.shape[1] > 1 else np.zeros(len(samples))
         axis.plot(samples[:, 0], up, ".", color=C_NODE, markersize=4, alpha=0.7)
         axis.set_title(f"{len(samples):,} samples" + (", first two columns" if samples.shape[1] > 2 else ""))
+        axis.set_xlabel("$u_1$")
+        axis.set_ylabel("$u_2$" if samples.shape[1] > 1 else "")
         axis.set_aspect("equal" if samples.shape[1] == 2 else "auto")
     return path

@@ -7,10 +7,9 @@ import numpy as np
 
 from charax.data import Observations
 from charax.plotting import plot_forecast, save_figure
-from charax.tasks.forecast._task import ForecastTask
+from charax.tasks.forecast._task import SHOWN_SERIES, ForecastTask
 from charax.train import Splits
 
-_SERIES = 4
 _POINTS = 121
 _OBSERVATIONS = 400
 
@@ -28,7 +27,7 @@ def plot_forecasts(task: ForecastTask, model: eqx.Module, splits: Splits, path: 
         The file.
     """
     names = task.spec.columns.values
-    series = np.unique(splits.train.series)[:_SERIES]
+    series = np.unique(splits.train.series)[:SHOWN_SERIES]
     with save_figure(path, width=2.0 + 3.4 * len(series), height=2.8 * len(names)) as figure:
         axes = figure.subplots(len(names), len(series), squeeze=False, sharex="col")
         for column, index in enumerate(series):
@@ -36,6 +35,8 @@ def plot_forecasts(task: ForecastTask, model: eqx.Module, splits: Splits, path: 
             end = max(float(part.t.max()) for part in (train, validation, test) if len(part.t))
             times = times_along(train, end)
             mean, lower, upper = task.forecast(model, times)
+            if index < len(task.spec.names):
+                axes[0, column].set_title(f"{task.spec.columns.series} {task.spec.names[index]:.30}")
             for row, name in enumerate(names):
                 axis = axes[row, column]
                 few = [

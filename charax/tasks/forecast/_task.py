@@ -16,6 +16,8 @@ from charax.plotting import Section
 from charax.solve import Outcome, Solver
 from charax.train import AbstractTask, Predictions, Splits, mark_failures, solve_in_batches
 
+SHOWN_SERIES = 4
+"""Series that a figure shows."""
 _FAR = 1.5
 """Times the longest time in training, after which a forecast is far outside of it."""
 
@@ -32,6 +34,8 @@ class ForecastSpec:
     """Names of the columns."""
     last_time: float = 0.0
     """The longest time since the start of a series, in three digits."""
+    names: tuple[str, ...] = ()
+    """The names of the first series, which the figures show."""
 
     @classmethod
     def from_data(cls, loaded: SeriesData) -> "ForecastSpec":
@@ -51,6 +55,7 @@ class ForecastSpec:
             typical_value=float(f"{np.linalg.norm(value, axis=1).mean():.1e}") or 1.0,
             columns=loaded.columns,
             last_time=float(f"{t.max():.2e}"),
+            names=loaded.names[:SHOWN_SERIES],
         )
 
 

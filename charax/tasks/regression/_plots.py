@@ -82,6 +82,7 @@ def plot_residuals(
             axis.axvline(0, color="black", linewidth=0.8)
             axis.set_xlabel(f"residual of {name} (observed minus predicted)")
             axis.set_ylabel("test rows")
+            axis.yaxis.get_major_locator().set_params(integer=True)
     return path
 
 

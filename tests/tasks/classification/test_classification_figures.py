@@ -17,7 +17,7 @@ def test_characteristics_that_coincide_are_spread(spread, says, k, tmp_path, mon
     monkeypatch.setattr(_plots, "save_figure", lambda *_, **__: contextlib.nullcontext(figure))
     _plots.plot_learned_characteristics(x, labels, ("a", "b"), tmp_path / "x.png")
     assert says in figure.axes[0].get_title()
-    heights = np.array([line.get_ydata()[-1] for line in figure.axes[0].lines])
+    heights = np.array([np.asarray(line.get_ydata())[-1] for line in figure.axes[0].lines])
     assert np.ptp(heights) == pytest.approx(5 * spread)
     assert np.ptp(heights) > 0.5 * np.abs(heights).max()
     assert all(axis.get_xlabel() and axis.get_ylabel() for axis in figure.axes)

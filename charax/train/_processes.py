@@ -27,7 +27,6 @@ _COORDINATOR_STAYS = 0.5
 _CLUSTERS = {
     "Slurm": ("SLURM_STEP_NODELIST", "SLURM_NTASKS"),
     "Open MPI": ("OMPI_MCA_orte_hnp_uri", "OMPI_COMM_WORLD_SIZE"),
-    "Kubernetes": ("KUBERNETES_SERVICE_HOST", "JOB_COMPLETION_INDEX"),
 }
 """What is in the environment of the jobs that `jax.distributed` recognizes."""
 _NO_PROXY = "no_grpc_proxy"
@@ -250,7 +249,8 @@ def _find_cluster() -> str | None:
     for name, (mark, size) in _CLUSTERS.items():
         if mark in os.environ and os.environ.get(size, "1") != "1":
             return name
-    return None
+    has_index = {"KUBERNETES_SERVICE_HOST", "JOB_COMPLETION_INDEX"} <= os.environ.keys()
+    return "Kubernetes" if has_index else None
 
 
 def _bypass_proxies(coordinator: str | None) -> None:

@@ -36,6 +36,7 @@ def test_flags_that_do_not_fit_together_are_refused(flags, reason):
         ({"SLURM_STEP_NODELIST": "node1", "SLURM_NTASKS": "1"}, None),
         ({"OMPI_MCA_orte_hnp_uri": "1.0;tcp://10.0.0.1:1", "OMPI_COMM_WORLD_SIZE": "4"}, "Open MPI"),
         ({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, None),
+        ({"KUBERNETES_SERVICE_HOST": "10.0.0.1", "JOB_COMPLETION_INDEX": "1"}, "Kubernetes"),
         ({}, None),
     ],
 )

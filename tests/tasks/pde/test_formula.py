@@ -88,9 +88,9 @@ def test_held_out_samples_lie_in_their_intervals(found):
     model, report = found
     assert 0.85 <= report["covered"] <= 1
     config = PDEConfig(data="paper", method="equation", points=50)
-    task = config.build_task(config.load_data().spec)
+    data = config.load_data()
     with pytest.raises(ValueError, match="level must lie between"):
-        task.interval(model, None, np.ones((1, 2)), level=1.5)
+        config.build_task(data.spec).interval(model, data.splits, np.ones((1, 2)), level=1.5)
 
 
 @pytest.mark.parametrize(

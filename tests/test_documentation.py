@@ -35,6 +35,8 @@ def docstrings(module: ModuleType) -> Iterator[tuple[str, str]]:
     for name, thing in vars(module).items():
         if getattr(thing, "__module__", None) != module.__name__:
             continue  # imported
+        if not inspect.isclass(thing) and thing.__doc__ == type(thing).__doc__:
+            continue  # a value, which has the docstring of its class
         yield f"{module.__name__}.{name}", inspect.cleandoc(getattr(thing, "__doc__", None) or "")
         for method, member in vars(thing).items() if inspect.isclass(thing) else ():
             function = member.__func__ if isinstance(member, classmethod | staticmethod) else member

@@ -51,7 +51,7 @@ def test_every_command_is_in_the_reference(tmp_path):
 
     SITE.write_commands(tmp_path / "cli.md")
     page = (tmp_path / "cli.md").read_text()
-    for name, command in _tree().items():
+    for name, command in _tree(()).items():
         for words in [name] if callable(command) else [f"{name} {leaf}" for leaf in command]:
             assert f"## charax {words}\n" in page
     assert "--learning-rate" in page

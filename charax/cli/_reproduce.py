@@ -21,7 +21,7 @@ def reproduce_command(experiment_type: type[AbstractExperiment]) -> Callable[...
         output: Path | None = None,
         as_json: Json = False,
     ) -> None:
-        folder = output or Path("runs") / experiment.label
+        folder = _check_folder(output or Path("runs") / experiment.label)
         report = experiment.run(folder, Sweep(sweep, progress=train.make_progress()))
         print_report(report, report.write(folder), as_json=as_json)
 
@@ -51,8 +51,15 @@ def select_command(
         seeds: Runs per k.
         output: Folder of the runs, the table and the figure. By default runs/select-DATA-METHOD.
     """
-    folder = output or Path("runs") / f"select-{Path(config.data).stem}-{config.method}"
+    folder = _check_folder(output or Path("runs") / f"select-{Path(config.data).stem}-{config.method}")
     runs = Sweep(sweep, progress=train.make_progress())
     selection = select.select_dimension(config, k, seeds=seeds, folder=folder, sweep=runs)
     report = report_selection([selection], f"Choosing k for {config.data}")
     print_report(report, report.write(folder), as_json=as_json)
+
+
+def _check_folder(folder: Path) -> Path:
+    """Refuse a file in place of the folder before anything is computed."""
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder} is a file: give another --output")
+    return folder

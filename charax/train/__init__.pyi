@@ -44,6 +44,7 @@ from ._listing import flatten_config as flatten_config
 from ._listing import list_runs as list_runs
 from ._loop import FitResult as FitResult
 from ._loop import fit as fit
+from ._names import ProgramFormat as ProgramFormat
 from ._parameters import flatten_model as flatten_model
 from ._predictions import GeneratedSamples as GeneratedSamples
 from ._predictions import Predictions as Predictions
@@ -58,7 +59,6 @@ from ._processes import join as join
 from ._processes import on_first as on_first
 from ._programs import PLATFORMS as PLATFORMS
 from ._programs import Program as Program
-from ._programs import ProgramFormat as ProgramFormat
 from ._programs import export_programs as export_programs
 from ._programs import restore as restore
 from ._programs import standardize as standardize

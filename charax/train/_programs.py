@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.export
@@ -13,10 +13,10 @@ from charax._version import __version__
 from charax.data import Standardizer
 from charax.train._checkpoints import write_json
 from charax.train._export import TrainedModel
+from charax.train._names import ProgramFormat
 
 PLATFORMS = ("cpu", "cuda", "tpu")
 """Where a program can run."""
-ProgramFormat = Literal["stablehlo", "onnx"]
 
 
 class Program(NamedTuple):

@@ -80,7 +80,7 @@ def write_commands(path: Path) -> None:
 
     lines = ["# Command line", "", "Generated from the parser; `charax COMMAND --help` prints the same.", ""]
     lines += ["Every command takes `--json`. Exit status 0 is success, 2 bad usage or bad input, 1 anything else.", ""]
-    for name, command in _tree().items():
+    for name, command in _tree(()).items():
         leaves = [(name, leaf) for leaf in command] if not callable(command) else [(name,)]
         for words in leaves:
             lines += [f"## charax {' '.join(words)}", "", "```text", _help(words), "```", ""]

@@ -111,7 +111,7 @@ def test_outputs_over_time_are_those_of_the_series_so_far(turns):
     np.testing.assert_allclose(over_time[-1], task.outputs(model, split)[1], atol=1e-5)
     # What comes later is not known: another future, the same present.
     other = split._replace(values=split.values.copy())
-    other.values[1, 4:] = 3.0
+    other.values[1, 4:, 1] *= -1  # it turns the other way
     np.testing.assert_allclose(task.outputs_over_time(model, other, 1)[:4], over_time[:4], atol=1e-6)
     assert np.abs(task.outputs_over_time(model, other, 1)[-1] - over_time[-1]).max() > 1e-3
 

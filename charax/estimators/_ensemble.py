@@ -17,7 +17,14 @@ from charax.estimators._objectives import AbstractObjective, weighted_mean
 from charax.estimators._rows import Batch, Rows, make_batches, padded_size, validation_splits
 from charax.nn import split_key
 from charax.solve import SolveError
-from charax.train import AbstractProgress, LoopConfig, OptimizerConfig, catch_failed_solve, flatten_model
+from charax.train import (
+    AbstractProgress,
+    LoopConfig,
+    OptimizerConfig,
+    catch_failed_solve,
+    flatten_model,
+    quick_compilation,
+)
 from charax.train._config import BATCH_SIZE, EPOCHS
 from charax.train._parameters import Unflatten
 from charax.train._step import TrainState, make_epoch, make_optimizer, start_state
@@ -188,7 +195,10 @@ def _program(objective: AbstractObjective, optimizer: OptimizerConfig, epochs: i
         state = start_state(transform, params, key, metrics=("failed",), ema=optimizer.ema)
         return _MemberState(state, params, jnp.full((), jnp.inf, params.dtype), jnp.zeros((), int))
 
-    return _Program(jax.jit(jax.vmap(start)), jax.jit(jax.vmap(epoch, in_axes=(0, None, 0, 0))))
+    return _Program(
+        jax.jit(jax.vmap(start)),
+        jax.jit(jax.vmap(epoch, in_axes=(0, None, 0, 0)), compiler_options=quick_compilation()),
+    )
 
 
 def _initial_members(

@@ -49,6 +49,7 @@ from ._parameters import flatten_model as flatten_model
 from ._predictions import GeneratedSamples as GeneratedSamples
 from ._predictions import Predictions as Predictions
 from ._predictions import mark_failures as mark_failures
+from ._process import quick_compilation as quick_compilation
 from ._process import small_products as small_products
 from ._process import tune_process as tune_process
 from ._process import use_compilation_cache as use_compilation_cache

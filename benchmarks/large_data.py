@@ -22,7 +22,7 @@ FLAGS = f"classify --preset dense --width 8 --members 1 --epochs 1 --batch-size 
 
 
 def make_sparse(folder: Path, gigabytes: float) -> Path:
-    """An `x.npy` of zeros that takes no room on disk, and a `y.npy` of two classes."""
+    """An `x.npy` of zeros that takes no space on disk, and a `y.npy` of two classes."""
     count = int(gigabytes * 1e9) // (4 * FEATURES)
     path = folder / "x.npy"
     header = {"descr": "<f4", "fortran_order": False, "shape": (count, FEATURES)}

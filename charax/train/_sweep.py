@@ -22,7 +22,7 @@ Backend = Literal["loky", "dask", "ray"]
 class AbstractJob(ABC, Generic[T]):
     """A part of a sweep: settings, and the place of its result. It is pickled, and computed in any process.
 
-    What was computed stays in its place, so that a sweep that is repeated goes on where it was interrupted.
+    What was computed stays in its place, so that a sweep that is repeated resumes where it was interrupted.
     """
 
     place: Path
@@ -41,7 +41,7 @@ class AbstractJob(ABC, Generic[T]):
 
     @abstractmethod
     def compute(self, progress: AbstractProgress) -> T:
-        """Compute the result and leave it in its place; go on with what is there of it.
+        """Compute the result and leave it in its place; resume what is there of it.
 
         Args:
             progress: Where to report.

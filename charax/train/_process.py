@@ -125,7 +125,7 @@ def small_products() -> dict[str, bool | str]:
 def quick_compilation() -> dict[str, bool | int | str]:
     """Options of `jax.jit` for programs that run for about as long as they compile: less optimization by LLVM.
 
-    The first fit of an estimator to a small table takes a quarter less time, and later ones no more.
+    It is for the first fit of an estimator to a small table, which is mostly compilation.
 
     Returns:
         Compiler options; none on a GPU or TPU.

@@ -2,6 +2,8 @@
 
 import gzip
 import importlib.util
+from datetime import time
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -263,3 +265,20 @@ def test_inputs_are_named_by_their_lines(tmp_path):
     raw, names = read_inputs(path, shape=(2,), columns=("a", "b"))
     assert raw.tolist() == [[2, 1.5], [3, 2.5]]
     assert names == ["2", "4"]
+
+
+def test_decimals_times_and_missing_booleans_of_parquet_are_read_by_their_values(tmp_path):
+    arrow = pytest.importorskip("pyarrow", reason="the extra charax[parquet] is not installed")
+    from pyarrow import parquet  # pyright: ignore[reportMissingImports]
+
+    columns = {
+        "price": arrow.array([Decimal("1.50"), None, Decimal("-2.25")]),
+        "at": arrow.array([time(9, 30), time(10), None]),
+        "paid": arrow.array([True, None, False]),
+    }
+    parquet.write_table(arrow.table(columns), tmp_path / "t.parquet")
+    table = read_table(tmp_path / "t.parquet", TableRequest())
+    np.testing.assert_equal(table.columns["price"].values, [1.5, np.nan, -2.25])
+    times = table.columns["at"]
+    assert [*(times.categories[code] for code in times.values[:2]), times.values[2]] == ["09:30:00", "10:00:00", -1]
+    assert list(table.columns["paid"].missing) == [False, True, False]

@@ -114,6 +114,63 @@ def parquet_of_one_text(path: Path) -> None:
     pa.parquet.write_table(table, path, store_schema=False, write_statistics=False)
 
 
+def parquet_page_that_lies(path: Path) -> None:
+    """A page that unpacks to 1.9 GB, in a column that says to have 3 MB."""
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    rows, megabytes = 400_000, 1900
+    values = np.random.default_rng(0).normal(size=rows)
+    schema = pa.schema([pa.field("target", pa.float64()), pa.field("a", pa.float64(), nullable=False)])
+    table = pa.table({"target": np.arange(rows) % 2.0, "a": values}, schema=schema)
+    pa.parquet.write_table(table, path, compression="gzip", use_dictionary=False, data_page_size=1 << 30)
+    start = pa.parquet.ParquetFile(path).metadata.row_group(0).column(1).data_page_offset
+    page = gzipped(b"\0", megabytes)
+    with path.open("r+b") as file:
+        file.seek(start)
+        file.write(page_header(megabytes << 20, len(page), rows) + page)
+
+
+def page_header(unpacked: int, packed: int, values: int, encoding: int = 0) -> bytes:
+    """The header of a data page, in Thrift's compact protocol."""
+
+    def number(value: int) -> bytes:
+        value, digits = value << 1, b""
+        while value > 127:
+            digits, value = digits + bytes([value & 127 | 128]), value >> 7
+        return digits + bytes([value])
+
+    counts = b"".join(b"\x15" + number(value) for value in (values, encoding, 3, 3))
+    return b"\x15\0\x15" + number(unpacked) + b"\x15" + number(packed) + b"\x2c" + counts + b"\0\0"
+
+
+def parquet_of_prefixes(path: Path) -> None:
+    """1,000 texts of 1 MB, each of which is stored as what differs from the text before it."""
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    schema = pa.schema([("target", pa.float64()), ("a", pa.string())])
+    encodings = {"a": "DELTA_BYTE_ARRAY", "target": "PLAIN"}
+    options = {"use_dictionary": False, "write_statistics": False, "store_schema": False, "data_page_size": 1 << 30}
+    texts = pa.array(["a" * 1_000_000 + str(i) for i in range(50)])
+    batch = pa.record_batch({"target": np.arange(50.0) % 2, "a": texts})
+    with pa.parquet.ParquetWriter(path, schema, column_encoding=encodings, **options) as writer:
+        for _ in range(20):
+            writer.write_batch(batch)
+
+
+def parquet_of_numbers(path: Path) -> None:
+    """The largest table that is read, of 0 and 1 in columns of integers, decimals and floats: 1 MB."""
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    rows = 4_990_000
+    bits = pa.array(np.arange(rows) % 2)
+    decimals, floats = bits.cast(pa.decimal128(21, 2)), bits.cast(pa.float64())
+    table = pa.table({"target": bits, "a": decimals, "b": floats, "c": floats})
+    pa.parquet.write_table(table, path, store_schema=False)
+
+
 def _workbook(path: Path, rows: str) -> None:
     import openpyxl
 
@@ -209,6 +266,9 @@ FILES: dict[str, tuple[Callable[[Path], None], str]] = {
     "number.csv": (table_of_one_number, ""),
     "nothing.parquet": (parquet_of_nothing, "CHARAX_MAX_LINES"),
     "text.parquet": (parquet_of_one_text, ""),
+    "page.parquet": (parquet_page_that_lies, "CHARAX_MAX_MEMORY"),
+    "prefixes.parquet": (parquet_of_prefixes, "DELTA_BYTE_ARRAY"),
+    "numbers.parquet": (parquet_of_numbers, ""),
     "row.xlsx": (workbook_with_a_far_row, "where every sheet ends"),
     "cells.xlsx": (workbook_with_far_cells, "CHARAX_MAX_CELLS"),
     "spaces.xlsx": (workbook_of_spaces, "CHARAX_MAX_BYTES"),

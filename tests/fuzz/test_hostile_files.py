@@ -88,6 +88,8 @@ CASES = {
     "columns of a Parquet": (write_parquet, "columns", 2),
     "cells of a Parquet": (write_parquet, "cells", 119),
     "bytes of a Parquet": (write_parquet, "bytes", 100),
+    "pages of a Parquet": (write_parquet, "pages", 5),
+    "unpacked pages of a Parquet": (write_parquet, "memory", 100),
     "lines of a sheet": (write_excel, "lines", 40),
     "columns of a sheet": (write_excel, "columns", 2),
     "cells of a sheet": (write_excel, "cells", 119),

@@ -7,6 +7,7 @@ from typing import Any
 from charax.data._errors import DataError
 from charax.data._limits import check_limit
 from charax.data.files._frames import make_table
+from charax.data.files._parquet_pages import check_pages
 from charax.data.files._table import Table, TableRequest
 
 
@@ -14,27 +15,47 @@ def read_parquet(path: Path, request: TableRequest) -> Table:
     """Read a Parquet file; its records are numbered from 1."""
     try:
         # An optional dependency, so the import is one that type checkers do not follow.
-        _, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+        arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     except ImportError:
         raise DataError(f"{path} needs pyarrow to be read: pip install 'charax[parquet]'") from None
     try:
         with parquet.ParquetFile(path) as file:
             _check_size(path, file.metadata)
+            check_pages(path, file.metadata)
             schema = file.schema_arrow
         for field in schema:
             _check_type(path, field)
         texts = [field.name for field in schema if str(field.type) in ("string", "large_string")]
         # A text that is repeated is stored once, and must be in memory only once, too.
         with parquet.ParquetFile(path, read_dictionary=texts) as file:
-            content = file.read()
-        # Texts become categories: one Python string for each distinct one.
-        frame = content.to_pandas(ignore_metadata=True, strings_to_categorical=True, date_as_object=False)
+            content = _without_objects(arrow, file.read())
+        names = content.column_names
+        # Texts become categories: one Python string for each distinct one. Each column is freed when it is converted.
+        frame = content.to_pandas(
+            ignore_metadata=True,
+            strings_to_categorical=True,
+            date_as_object=False,
+            split_blocks=True,
+            self_destruct=True,
+        )
+        del content
     except DataError:
         raise
     except Exception as error:  # a damaged file makes the parser fail in any way it can
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise DataError(f"{path} cannot be read as a Parquet file: {reason}") from None
-    return make_table(path, frame, content.column_names, lambda: range(1, len(frame) + 1), request)
+    return make_table(path, frame, names, lambda: range(1, len(frame) + 1), request)
+
+
+def _without_objects(arrow: Any, content: Any) -> Any:
+    """Replace the columns of which pandas would make one Python object for each row."""
+    for index, field in enumerate(content.schema):
+        column = content.column(index)
+        if arrow.types.is_decimal(field.type):
+            content = content.set_column(index, field.name, column.cast(arrow.float64()))
+        elif arrow.types.is_time(field.type) or (arrow.types.is_boolean(field.type) and column.null_count):
+            content = content.set_column(index, field.name, column.dictionary_encode())
+    return content
 
 
 def _check_size(path: Path, metadata: Any) -> None:

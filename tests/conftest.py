@@ -1,5 +1,6 @@
 """Settings that every test shares."""
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,12 @@ jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
 # A new shape is a new compilation, so a handful of examples, and no deadline.
 hypothesis.settings.register_profile("charax", max_examples=12, deadline=None, derandomize=True)
 hypothesis.settings.load_profile("charax")
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage less often: tracing makes many objects that die at once, and what is imported never does."""
+    gc.freeze()
+    gc.set_threshold(200_000, 20, 20)
 
 
 @pytest.fixture

@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+# uv does not compile what it installs: without bytecode on disk, every process compiles its imports again, for seconds.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test check test-light test-slow test-lowest lint format bench peers docs docs-links docs-serve release-check clean
 

@@ -6,7 +6,8 @@
     python -m benchmarks.processes scaling --output docs/results/processes
     python -m benchmarks.processes arithmetic --output docs/results/processes
 
-Each part writes one JSON file, and README.md from all of them that are there.
+Each part writes one JSON file, and README.md from all of them that are there. An interrupted part continues after the
+rows that it has written.
 """
 
 import argparse
@@ -19,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ STEPS = {
     "images": "classify --preset small --data digits --batch-size 256 --epochs 4",
 }
 """Runs whose step is timed."""
-_LONGEST = 600.0
+_LONGEST = 1800.0
 
 
 def charax(*arguments: object, devices: int = 1) -> subprocess.Popen[str]:
@@ -92,23 +93,20 @@ def largest_difference(rows: Sequence[dict[str, Any]], others: Sequence[dict[str
     return max(abs(one - two) / max(1.0, abs(two)) for one, two in numbers)
 
 
-def compare(task: str, home: Path) -> list[dict[str, Any]]:
-    """The differences between processes and devices, for one task."""
-    found = []
-    one = train(TASKS[task], home / f"{task}-one")
-    for count in COUNTS[task]:
+def compare(tasks: Sequence[str], home: Path, done: int = 0) -> Iterator[dict[str, Any]]:
+    """The differences between processes and devices."""
+    pairs = [(task, count) for task in tasks for count in COUNTS[task]]
+    for task, count in pairs[done:]:
+        one = train(TASKS[task], home / f"{task}-{count}-one")
         many = train(TASKS[task], home / f"{task}-{count}-processes", processes=count)
         devices = train(TASKS[task], home / f"{task}-{count}-devices", devices=count)
-        found.append(
-            {
-                "task": task,
-                "processes": count,
-                "from_devices": largest_difference(many, devices),
-                "from_one": largest_difference(many, one),
-            }
-        )
-        print(found[-1], file=sys.stderr, flush=True)
-    return found
+        yield {
+            "task": task,
+            "flags": TASKS[task],
+            "processes": count,
+            "from_devices": largest_difference(many, devices),
+            "from_one": largest_difference(many, one),
+        }
 
 
 def stop_in_training(process: subprocess.Popen[str], folder: Path) -> None:
@@ -131,20 +129,17 @@ def checkpoints_of(folder: Path) -> list[str]:
         return []
 
 
-def resume_with_others(home: Path) -> list[dict[str, Any]]:
+def resume_with_others(home: Path, done: int = 0) -> Iterator[dict[str, Any]]:
     """A run of 2 processes that is interrupted, and resumed with 1, 2 and 4 of them."""
     whole = train(KILLED, home / "whole", processes=2)
     begun = home / "begun"
     arguments = ("--output", home, "--name", begun.name)
     stop_in_training(charax("launch", "-n", 2, "--", "train", *KILLED.split(), *arguments), begun)
     saved = sorted(map(int, checkpoints_of(begun)))[-1]
-    found = []
-    for count in (1, 2, 4):
+    for count in (1, 2, 4)[done:]:
         folder = shutil.copytree(begun, home / f"resumed-{count}")
         difference = largest_difference(resume(folder, processes=count), whole)
-        found.append({"started": 2, "resumed": count, "saved_step": saved, "difference": difference})
-        print(found[-1], file=sys.stderr, flush=True)
-    return found
+        yield {"started": 2, "resumed": count, "saved_step": saved, "difference": difference}
 
 
 def rank_of(launcher: int, rank: int) -> int | None:
@@ -179,29 +174,28 @@ def kill_one(folder: Path, seconds: float, rank: int, whole: list[dict[str, Any]
     return {"seconds": seconds, "rank": rank, "last_checkpoint": found[-1] if found else None, "same": same}
 
 
-def kill_many(number: int, home: Path, seed: int = 0) -> list[dict[str, Any]]:
+def kill_many(number: int, home: Path, done: int = 0) -> Iterator[dict[str, Any]]:
     """Kill random ranks at random moments, and compare the resumed runs with one that nothing interrupted."""
+    train(KILLED, home / "warm", processes=2)  # fills the cache of compiled programs, so that lives are alike
     began = time.monotonic()
     whole = train(KILLED, home / "whole", processes=2)
     life = time.monotonic() - began
-    generator, found = random.Random(seed), []
-    for attempt in range(3 * number):
-        kill = kill_one(home / f"run{attempt}", generator.uniform(0.05, 1) * life, generator.randrange(2), whole)
-        if kill is None:
-            life *= 0.9  # with a warm cache runs are shorter
-            continue
-        found.append(kill)
-        print(f"{len(found)}/{number} {kill}", file=sys.stderr, flush=True)
-        if len(found) == number:
-            return found
-    raise RuntimeError("runs end before they are killed")
+    for kill in range(done, number):
+        generator = random.Random(kill)
+        while True:
+            folder = home / f"run{kill}"
+            row = kill_one(folder, generator.uniform(0.05, 1) * life, generator.randrange(2), whole)
+            shutil.rmtree(folder, ignore_errors=True)
+            if row is not None:
+                yield row
+                break
+            life *= 0.9  # the run had ended before
 
 
-def time_steps(home: Path, repeats: int = 3) -> list[dict[str, Any]]:
+def time_steps(home: Path, done: int = 0, repeats: int = 3) -> Iterator[dict[str, Any]]:
     """Seconds of an epoch after the first, with one process on one core, one on all, and two with one core each."""
     cores = sorted(os.sched_getaffinity(0))
-    found = []
-    for name, flags in STEPS.items():
+    for name, flags in list(STEPS.items())[done:]:
         seconds: dict[str, list[float]] = {"one process, one core": [], "one process, two cores": [], "two": []}
         for repeat in range(repeats):  # interleaved, for a machine that is not quiet
             for kind in seconds:
@@ -212,17 +206,13 @@ def time_steps(home: Path, repeats: int = 3) -> list[dict[str, Any]]:
                 rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
                 seconds[kind].append((rows[-2]["seconds"] - rows[0]["seconds"]) / (len(rows) - 2))
         best = {kind: min(values) for kind, values in seconds.items()}
-        found.append(
-            {
-                "run": name,
-                "flags": flags,
-                "seconds_per_epoch": seconds,
-                "speedup_over_one_core": best["one process, one core"] / best["two"],
-                "speedup_over_one_process": best["one process, two cores"] / best["two"],
-            }
-        )
-        print(found[-1], file=sys.stderr, flush=True)
-    return found
+        yield {
+            "run": name,
+            "flags": flags,
+            "seconds_per_epoch": seconds,
+            "speedup_over_one_core": best["one process, one core"] / best["two"],
+            "speedup_over_one_process": best["one process, two cores"] / best["two"],
+        }
 
 
 def all_reduce(rank: int, port: int) -> dict[str, float]:
@@ -324,13 +314,25 @@ def paper_devices(step: dict[str, float], reduced: dict[str, float], largest: in
     return rows
 
 
+def read(output: Path | None, part: str) -> Any:
+    """What a part has written; None if it has not begun."""
+    path = output / f"{part}.json" if output is not None else None
+    return json.loads(path.read_text()) if path is not None and path.is_file() else None
+
+
+def write(output: Path | None, part: str, content: Any) -> None:
+    """Write a part, and the page of all parts."""
+    if output is None:
+        return
+    output.mkdir(parents=True, exist_ok=True)
+    (output / f"{part}.json").write_text(json.dumps(content, indent=1) + "\n")
+    write_page(output)
+
+
 def write_page(output: Path) -> None:
     """Write README.md from the parts that are there."""
-    read: Callable[[str], Any] = lambda name: (
-        json.loads((output / name).read_text()) if (output / name).is_file() else None
-    )
     lines = ["# One training over many processes", "", "Written by `python -m benchmarks.processes`.", ""]
-    if equality := read("equality.json"):
+    if equality := read(output, "equality"):
         lines += ["## Equality", "", "Largest difference of all metrics of all epochs and of the test split.", ""]
         lines += ["| task | processes | from one process with as many devices | from one device |", "|---|---|---|---|"]
         lines += [
@@ -338,12 +340,12 @@ def write_page(output: Path) -> None:
             for row in equality
         ]
         lines += ["", "Raw numbers: [equality.json](equality.json).", ""]
-    if resumed := read("resume.json"):
+    if resumed := read(output, "resume"):
         lines += ["## Resumed with another number of processes", ""]
         lines += ["| started with | resumed with | difference from an uninterrupted run of 2 |", "|---|---|---|"]
         lines += [f"| {row['started']} | {row['resumed']} | {row['difference']:.1e} |" for row in resumed]
         lines += ["", "Raw numbers: [resume.json](resume.json).", ""]
-    if kills := read("kills.json"):
+    if kills := read(output, "kills"):
         same = sum(kill["same"] for kill in kills)
         before = sum(kill["last_checkpoint"] is None for kill in kills)
         lines += ["## Killed by SIGKILL", ""]
@@ -353,7 +355,7 @@ def write_page(output: Path) -> None:
             f"{before} of them were killed before their first checkpoint. Raw numbers: [kills.json](kills.json).",
             "",
         ]
-    if scaling := read("scaling.json"):
+    if scaling := read(output, "scaling"):
         lines += ["## From one process to two", "", "Two cores; the best of the epochs' means.", ""]
         lines += ["| run | over one process on one core | over one process on both cores |", "|---|---|---|"]
         lines += [
@@ -361,7 +363,7 @@ def write_page(output: Path) -> None:
             for row in scaling
         ]
         lines += ["", "Raw numbers: [scaling.json](scaling.json).", ""]
-    if arithmetic := read("arithmetic.json"):
+    if arithmetic := read(output, "arithmetic"):
         step = arithmetic["step"]
         lines += ["## Many devices, on paper", ""]
         lines += [f"Images of {step['size']:g}x{step['size']:g}, {step['parameters']:,} parameters (preset small),"]
@@ -394,21 +396,23 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as place:
         home = Path(place)
+        if arguments.part == "arithmetic":
+            write(arguments.output, "arithmetic", do_arithmetic())
+            return
+        rows = read(arguments.output, arguments.part) or []
         match arguments.part:
             case "equality":
-                found = [row for task in arguments.tasks for row in compare(task, home)]
+                more = compare(arguments.tasks, home, len(rows))
             case "resume":
-                found = resume_with_others(home)
+                more = resume_with_others(home, len(rows))
             case "kills":
-                found = kill_many(arguments.number, home)
-            case "arithmetic":
-                found = do_arithmetic()
+                more = kill_many(arguments.number, home, len(rows))
             case _:
-                found = time_steps(home)
-    if arguments.output is not None:
-        arguments.output.mkdir(parents=True, exist_ok=True)
-        (arguments.output / f"{arguments.part}.json").write_text(json.dumps(found, indent=1) + "\n")
-        write_page(arguments.output)
+                more = time_steps(home, len(rows))
+        for row in more:
+            print(row, file=sys.stderr, flush=True)
+            rows.append(row)
+            write(arguments.output, arguments.part, rows)
 
 
 if __name__ == "__main__":

@@ -205,7 +205,8 @@ def predict(
 
     Args:
         run: Folder of the run.
-        inputs: An .npz, a table (.csv, .tsv, .txt, .parquet, .xlsx), an image, or a folder of images.
+        inputs: An .npz, a table (.csv, .tsv, .txt, .parquet, .xlsx), an image, or a folder, .zip or .tar of
+            images.
         output: The file to write.
         force: Overwrite the file if it exists.
         keep: Columns of the table of inputs to carry over, before the predictions.

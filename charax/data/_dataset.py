@@ -4,19 +4,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from jaxtyping import Shaped
-
 from charax.data._encoder import TableEncoder
-from charax.data._encoder_fitting import fit_encoder
+from charax.data._encoder_fitting import check_texts, fit_encoder
 from charax.data._errors import DataError
 from charax.data._raw import RawDataset, RawSplit
 from charax.data._splitting import Split, stratified_split
 from charax.data._standardizer import Standardizer
-from charax.data._stored import AbstractStoredRows, fit_standardizer, standardize_rows
-from charax.data.files._dispatch import find_path, read_labelled
+from charax.data._stored import fit_standardizer, standardize_rows
+from charax.data.files._dispatch import find_path, holds_images, read_labelled
 from charax.data.files._kind import TableOptions
 from charax.data.files._layout import Separator
+from charax.data.files._stored_table import StoredTable
 from charax.data.files._table import Table
 from charax.data.sources._catalogue import DATASETS
 from charax.data.sources._fetching import fetch
@@ -82,10 +80,11 @@ def load_dataset(
 ) -> Dataset:
     """Load a classification data set by its name, or the user's own by its path.
 
-    Own data are an `.npz` with `x` and `y`, a table with a column of classes, or a folder of images with one subfolder
-    per class. A table is a `.csv`, `.tsv` or `.txt` (also compressed, `.csv.gz`), a `.parquet` or the first sheet of an
-    `.xlsx`. Its columns may hold numbers, dates, booleans and texts, and lack some values: `TableEncoder` says what
-    becomes of them.
+    Own data are an `.npz` with `x` and `y`, an `x.npy` with `y.npy` next to it, a table with a column of classes, or a
+    folder, a `.zip` or a `.tar` of images with one subfolder per class. A table is a `.csv`, `.tsv` or `.txt` (also
+    compressed, `.csv.gz`), a `.parquet` or the first sheet of an `.xlsx`. Its columns may hold numbers, dates, booleans
+    and texts, and lack some values: `TableEncoder` says what becomes of them. Samples that are too large for memory
+    stay on disk, where their format allows it.
 
     An official test split stays the test split. The other splits are chosen by the seed, with every class in every
     split. Named data sets are scaled as their `Source` says; everything else is standardized by the mean and the
@@ -118,9 +117,10 @@ def load_dataset(
     """
     scaling: PixelScaling = "standardize"
     augmentation: Augmentation = "none"
-    if size is not None and (name in DATASETS or not find_path(name, DATASETS).is_dir()):
+    if size is not None and (name in DATASETS or not holds_images(find_path(name, DATASETS))):
         raise DataError(
-            f"{name} is not a folder of images, so it cannot be resized to {size} pixels: leave out the size"
+            f"{name} is not a folder or an archive of images, so it cannot be resized to {size} pixels: leave out the "
+            "size"
         )
     if name in DATASETS:
         raw = read_source(name)
@@ -145,7 +145,7 @@ def assemble(
 ) -> Dataset:
     """Encode and scale splits as it suits the first of them, which is to train on."""
     first = splits[0].inputs
-    encoder = fit(first) if isinstance(first, Table) else None
+    encoder = fit_table(first, fit)
     arrays = [encode(split.inputs, encoder) for split in splits]
     if scaling == "unit" and raw.max_value is not None:
         standardizer = Standardizer.to_unit(raw.max_value)
@@ -157,8 +157,20 @@ def assemble(
     return Dataset(name, train, validation, test, raw.classes, standardizer, augmentation, encoder)
 
 
-def encode(inputs: Shaped[np.ndarray, "n *shape"] | AbstractStoredRows | Table, encoder: TableEncoder | None) -> Any:
-    """Encode a table as features; arrays are left as they are."""
+def fit_table(inputs: Any, fit: Callable[[Table], TableEncoder]) -> TableEncoder | None:
+    """Decide how a table is encoded, by some of its rows if it is on disk; None for arrays."""
+    if isinstance(inputs, StoredTable):
+        sample = inputs.sample()
+        check_texts(sample)
+        return fit(sample)
+    return fit(inputs) if isinstance(inputs, Table) else None
+
+
+def encode(inputs: Any, encoder: TableEncoder | None) -> Any:
+    """Encode a table as features, now or when it is read; arrays are left as they are."""
+    if isinstance(inputs, StoredTable):
+        assert encoder is not None
+        return inputs.encode(encoder)
     if isinstance(inputs, Table):
         assert encoder is not None
         return encoder.apply(inputs)

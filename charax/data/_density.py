@@ -3,17 +3,20 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float32, Shaped
 
-from charax.data._dataset import assemble, encode, read_source, split_raw
+from charax.data._dataset import assemble, encode, fit_table, read_source, split_raw
 from charax.data._encoder import TableEncoder
 from charax.data._encoder_fitting import fit_numeric_encoder
 from charax.data._errors import DataError
+from charax.data._limits import LIMITS
 from charax.data._raw import shrink_images
 from charax.data._splitting import Split
 from charax.data._standardizer import Standardizer
+from charax.data._stored import AbstractStoredRows, fit_standardizer, standardize_rows, take_rows
 from charax.data.files._dispatch import find_path, read_labelled, read_unlabelled
 from charax.data.files._kind import TableOptions
 from charax.data.files._layout import Separator
@@ -22,6 +25,8 @@ from charax.data.sources._catalogue import DATASETS
 from charax.data.sources._toys import TOYS, sample_toy
 
 _MIN_SAMPLES = 10
+_LOOKED_AT = 2**24
+"""Bytes of rows on disk that are looked at to find columns that are constant."""
 
 
 @dataclass(frozen=True)
@@ -83,9 +88,10 @@ def load_density_data(
 ) -> DensityData:
     """Load a toy, a named data set of images, or the user's own file.
 
-    An own file is an `.npz` with `x`, rows of numbers or images of bytes; a table of numbers as for `load_dataset`, in
-    which a column called "target" is left out; or a folder of images. A table may not have texts, dates, booleans or
-    missing values, which have no density.
+    An own file is an `.npz` with `x`, or an `.npy`, rows of numbers or images of bytes; a table of numbers as for
+    `load_dataset`, in which a column called "target" is left out; or a folder, a `.zip` or a `.tar` of images. A table
+    may not have texts, dates, booleans or missing values, which have no density. Rows of numbers that are too large
+    for memory stay on disk, where their format allows it.
 
     Args:
         name: A name, one of `TOYS` or `DATASETS`, or a path.
@@ -116,9 +122,11 @@ def load_density_data(
     if labelled:
         return _load_labelled(name, path, seed, options)
     raw = read_unlabelled(path, options)
-    encoder = fit_numeric_encoder(raw) if isinstance(raw, Table) else None
+    encoder = fit_table(raw, fit_numeric_encoder)
     raw = encode(raw, encoder)
     if raw.ndim == 4:
+        if isinstance(raw, AbstractStoredRows):
+            raise DataError(f"{path} has images that do not fit into memory: set {LIMITS['memory'].variable} to more")
         if raw.dtype != np.uint8:
             raise DataError(
                 f"{path} has images of type {raw.dtype}: the density of images is over integer gray levels, so give "
@@ -127,8 +135,8 @@ def load_density_data(
         return _assemble(name, _split(_shrink(raw, shrink, 255.0, str(path)), seed, path), levels=256)
     splits = _split(raw, seed, path)
     _check_varied(splits[0], () if encoder is None else encoder.columns, path)
-    standardizer = Standardizer.fit(splits[0])
-    return _assemble(name, [standardizer.apply(split) for split in splits], None, standardizer, encoder)
+    standardizer = fit_standardizer(splits[0], max_value=None)
+    return _assemble(name, [standardize_rows(split, standardizer) for split in splits], None, standardizer, encoder)
 
 
 def _load_toy(name: str, seed: int, points: int) -> DensityData:
@@ -170,7 +178,9 @@ def _load_labelled(name: str, path: Path, seed: int, options: TableOptions) -> D
     )
 
 
-def _check_varied(values: Shaped[np.ndarray, "n columns"], columns: Sequence[str], path: Path) -> None:
+def _check_varied(values: Any, columns: Sequence[str], path: Path) -> None:
+    if isinstance(values, AbstractStoredRows):
+        values = values.read(values.draw(_LOOKED_AT)[0])
     constant = np.flatnonzero(np.ptp(values, axis=0) <= 1e-12 * np.abs(values).max(axis=0))
     if constant.size:
         which = repr(columns[constant[0]]) if columns else f"{constant[0]} (counted from 0)"
@@ -183,12 +193,14 @@ def _shrink(
     return np.clip(np.round(shrink_images(images, by, source)), 0, max_value)
 
 
-def _split(raw: np.ndarray, seed: int, path: Path) -> list[np.ndarray]:
+def _split(raw: Any, seed: int, path: Path) -> list[Any]:
     if len(raw) < _MIN_SAMPLES:
         raise DataError(f"{path} has {len(raw)} samples: give at least {_MIN_SAMPLES}, to train, validate and test")
     order = np.random.default_rng(seed).permutation(len(raw))
     test, validation = max(1, len(raw) // 5), max(1, len(raw) // 10)
-    return [raw[order[test + validation :]], raw[order[test : test + validation]], raw[order[:test]]]
+    rows = (order[test + validation :], order[test : test + validation], order[:test])
+    in_blocks = isinstance(raw, AbstractStoredRows) and raw.blocks is not None
+    return [take_rows(raw, np.sort(each) if in_blocks else each) for each in rows]
 
 
 def _identity(levels: int | None) -> Standardizer:
@@ -197,10 +209,12 @@ def _identity(levels: int | None) -> Standardizer:
 
 def _assemble(
     name: str,
-    splits: list[np.ndarray],
+    splits: list[Any],
     levels: int | None,
     standardizer: Standardizer | None = None,
     encoder: TableEncoder | None = None,
 ) -> DensityData:
-    parts = [Split(split.astype(np.float32), np.zeros(len(split), np.int32)) for split in splits]
+    in_memory = [split for split in splits if not isinstance(split, AbstractStoredRows)]
+    single = [split.astype(np.float32) for split in in_memory] if in_memory else splits
+    parts = [Split(split, np.zeros(len(split), np.int32)) for split in single]
     return DensityData(name, *parts, levels=levels, standardizer=standardizer or _identity(levels), encoder=encoder)

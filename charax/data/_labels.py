@@ -10,6 +10,7 @@ from jaxtyping import Float64, Int32
 from charax.data._errors import DataError
 from charax.data.files._columns import column_labels, column_numbers, require_columns
 from charax.data.files._dispatch import find_path, read_table
+from charax.data.files._images import IMAGE_ARCHIVE
 from charax.data.files._npz import NPZ, read_arrays
 from charax.data.files._table import TableRequest
 
@@ -39,7 +40,8 @@ def read_labels(
     """Read the classes of new samples, as indices into the classes that a model knows.
 
     Args:
-        path: A table with a column of classes, an `.npz` with `y`, or a folder with a subfolder per class.
+        path: A table with a column of classes, an `.npz` with `y`, or a folder or an archive with a subfolder per
+            class.
         names: The names of the samples, as `read_inputs` returns them.
         classes: The classes that the model knows.
         target: The column of the classes in a table; "target" if left out.
@@ -62,7 +64,7 @@ def read_labels(
     ```
     """
     path = find_path(path)
-    if path.is_dir():
+    if path.is_dir() or IMAGE_ARCHIVE.matches(path):
         labels = [Path(name).parts[0] if len(Path(name).parts) > 1 else "" for name in names]
     elif NPZ.matches(path):
         labels = [str(label) for label in _read_y(path).tolist()]

@@ -9,30 +9,33 @@ import numpy as np
 from jaxtyping import Float32, Int32, Integer, Shaped
 
 from charax.data._errors import DataError
-from charax.data._stored import AbstractStoredRows
+from charax.data._stored import AbstractStoredRows, take_rows
+from charax.data.files._stored_table import StoredTable
 from charax.data.files._table import Table
 
 
 class RawSplit(NamedTuple):
     """Inputs in the units of their file, and class indices."""
 
-    inputs: Shaped[np.ndarray, "n *shape"] | AbstractStoredRows | Table
+    inputs: Shaped[np.ndarray, "n *shape"] | AbstractStoredRows | Table | StoredTable
     targets: Int32[np.ndarray, "n"]
 
     def take(self, indices: np.ndarray) -> "RawSplit":
         """Select samples by index."""
         inputs = self.inputs
-        taken = inputs.take(indices) if isinstance(inputs, AbstractStoredRows) else inputs[indices]
-        return RawSplit(taken, self.targets[indices])
+        if isinstance(inputs, StoredTable):
+            indices = np.sort(indices)
+            return RawSplit(inputs.take(indices), self.targets[indices])
+        return RawSplit(take_rows(inputs, indices), self.targets[indices])
 
 
 def shrink_images(
-    images: Shaped[np.ndarray, "n ..."] | AbstractStoredRows | Table, by: int, source: Path | str
+    images: Shaped[np.ndarray, "n ..."] | AbstractStoredRows | Table | StoredTable, by: int, source: Path | str
 ) -> Float32[np.ndarray, "n height width channels"]:
     """Average images over squares of `by` x `by` pixels."""
     if isinstance(images, AbstractStoredRows):
         raise DataError(f"{source} is too large to be shrunk in memory: save smaller images, and leave shrink out")
-    if isinstance(images, Table) or images.ndim != 4:
+    if isinstance(images, Table | StoredTable) or images.ndim != 4:
         raise DataError(f"{source} has no images, so there is nothing to shrink: leave shrink out")
     n, height, width, channels = images.shape
     if by < 1 or height % by or width % by:

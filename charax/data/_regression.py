@@ -8,16 +8,19 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, Float64, Shaped
 
-from charax.data._dataset import encode
+from charax.data._dataset import encode, fit_table
 from charax.data._encoder import TableEncoder
 from charax.data._encoder_fitting import check_texts, fit_encoder
 from charax.data._errors import DataError
 from charax.data._standardizer import Standardizer
+from charax.data._stored import AbstractStoredRows, MappedRows, fit_standardizer, standardize_rows, take_rows
 from charax.data.files._columns import column_numbers, require_columns
-from charax.data.files._dispatch import find_path, read_table
+from charax.data.files._dispatch import find_path, read_table, store_table
 from charax.data.files._layout import Separator
-from charax.data.files._npz import NPZ, read_arrays
+from charax.data.files._npy import NPY, read_neighbours
+from charax.data.files._npz import NPZ, read_pair
 from charax.data.files._numbers import is_number
+from charax.data.files._stored_table import StoredTable
 from charax.data.files._table import Column, Table, TableRequest
 
 REGRESSION_DATASETS = ("diabetes",)
@@ -39,7 +42,7 @@ class RegressionSplit(NamedTuple):
     """
 
     inputs: Float32[np.ndarray, "n features"]
-    """Standardized features."""
+    """Standardized features; `AbstractStoredRows` if they are too large for memory."""
     targets: Float32[np.ndarray, "n targets"]
     """Standardized targets."""
 
@@ -83,7 +86,7 @@ class _Raw(NamedTuple):
     """Rows in the units of their file."""
 
     path: Path
-    inputs: Shaped[np.ndarray, "n features"] | Table
+    inputs: Shaped[np.ndarray, "n features"] | AbstractStoredRows | Table | StoredTable
     targets: Float64[np.ndarray, "n targets"]
     names: tuple[str, ...]
 
@@ -95,7 +98,8 @@ def load_regression(
 
     An own file is a table as for `load_dataset`, whose targets are columns of numbers and whose other columns are
     encoded as features (`TableEncoder`); or an `.npz` with `x`, one row of features per sample, and `y`, one number or
-    one row of numbers per sample. 70% of the rows are to train on, 10% to validate and 20% to test.
+    one row of numbers per sample; or an `x.npy` with `y.npy` next to it. 70% of the rows are to train on, 10% to
+    validate and 20% to test. Features that are too large for memory stay on disk.
 
     Args:
         name: A name, one of `REGRESSION_DATASETS`, or a path.
@@ -122,12 +126,19 @@ def load_regression(
         raise DataError(f"{raw.path} has {count} rows: give at least {_MIN_SAMPLES}, to train, validate and test")
     order = np.random.default_rng(seed).permutation(count)
     test, validation = max(1, count // 5), max(1, count // 10)
-    rows = (order[test + validation :], order[test : test + validation], order[:test])
+    rows = [order[test + validation :], order[test : test + validation], order[:test]]
+    if isinstance(raw.inputs, StoredTable):
+        rows = [np.sort(each) for each in rows]  # it is read from its beginning to its end
     _check_varied(raw, rows[0])
-    encoder = fit_encoder(raw.inputs[rows[0]]) if isinstance(raw.inputs, Table) else None
+    table = raw.inputs.take(rows[0]) if isinstance(raw.inputs, StoredTable) else raw.inputs
+    encoder = fit_table(table[rows[0]] if isinstance(table, Table) else table, fit_encoder)
     features = encode(raw.inputs, encoder)
-    inputs, targets = Standardizer.fit(features[rows[0]]), Standardizer.fit(raw.targets[rows[0]])
-    splits = [RegressionSplit(inputs.apply(features[each]), targets.apply(raw.targets[each])) for each in rows]
+    parts = [take_rows(features, each) for each in rows]
+    inputs, targets = fit_standardizer(parts[0], max_value=None), Standardizer.fit(raw.targets[rows[0]])
+    splits = [
+        RegressionSplit(standardize_rows(part, inputs), targets.apply(raw.targets[each]))
+        for part, each in zip(parts, rows, strict=True)
+    ]
     return RegressionData(
         name, *splits, targets=raw.names, standardizer=inputs, target_standardizer=targets, encoder=encoder
     )
@@ -137,27 +148,30 @@ def _read(name: str, target: tuple[str, ...], separator: Separator | None) -> _R
     if name in REGRESSION_DATASETS:
         return _from_table(_diabetes(), target)
     path = find_path(name, REGRESSION_DATASETS)
-    if not NPZ.matches(path):
-        return _from_table(read_table(path, TableRequest(separator, expected=target or (_TARGET,))), target)
+    if not NPZ.matches(path) and not NPY.matches(path):
+        request = TableRequest(separator, expected=target or (_TARGET,))
+        return _from_table(store_table(path) or read_table(path, request), target)
     if target:
         raise DataError(f"{path} has arrays, whose target is y: leave out the target, or give a table")
-    return _read_npz(path)
+    return _check_arrays(path, *(read_pair if NPZ.matches(path) else read_neighbours)(path))
 
 
-def _from_table(table: Table, target: tuple[str, ...]) -> _Raw:
+def _from_table(whole: Table | StoredTable, target: tuple[str, ...]) -> _Raw:
     names = target or (_TARGET,)
     if len(set(names)) < len(names):
         raise DataError(f"the targets {', '.join(names)} have a column twice: give each once")
-    require_columns(table, names, hint=": name the columns to predict as the target")
+    require_columns(whole, names, hint=": name the columns to predict as the target")
+    table = whole if isinstance(whole, Table) else whole.read_columns(names, TableRequest())
     for each in names:
         _refuse_classes(table, each)
-    targets, inputs = column_numbers(table, names), table
+    targets, inputs = column_numbers(table, names), whole
     for each in names:
         inputs = inputs.without(each)
-    if not inputs.columns:
-        raise DataError(f"{table.path} has no column but the targets {', '.join(names)}: add columns to learn from")
-    check_texts(inputs)
-    return _Raw(table.path, inputs, targets, names)
+    if not inputs.names:
+        raise DataError(f"{whole.path} has no column but the targets {', '.join(names)}: add columns to learn from")
+    if isinstance(inputs, Table):
+        check_texts(inputs)
+    return _Raw(whole.path, inputs, targets, names)
 
 
 def _refuse_classes(table: Table, name: str) -> None:
@@ -175,15 +189,13 @@ def _refuse_classes(table: Table, name: str) -> None:
     )
 
 
-def _read_npz(path: Path) -> _Raw:
-    arrays = read_arrays(path, ("x", "y"))
-    x, y = arrays["x"], arrays["y"]
-    for name, array in arrays.items():
+def _check_arrays(path: Path, x: np.ndarray | MappedRows, y: np.ndarray) -> _Raw:
+    for name, array in (("x", x), ("y", y)):
         if array.dtype.kind in "bU" and name == "y":
             raise DataError(f"{path} has y of type {array.dtype}, which looks like classes: use train classify")
         if array.dtype.kind not in "biuf":
             raise DataError(f"{path} has {name} of type {array.dtype}: give numbers")
-    if x.ndim != 2 or x.size == 0:
+    if x.ndim != 2 or 0 in x.shape:
         raise DataError(f"{path} has x of shape {x.shape}: give one row of features per sample")
     if y.ndim not in (1, 2) or y.size == 0 or len(y) != len(x):
         raise DataError(
@@ -193,6 +205,8 @@ def _read_npz(path: Path) -> _Raw:
     y = y.reshape(len(y), -1).astype(np.float64)
     names = ("y",) if y.shape[1] == 1 else tuple(f"y{i + 1}" for i in range(y.shape[1]))
     for name, array in (("x", x), ("y", y)):
+        if isinstance(array, MappedRows):
+            continue  # looked at when it is read
         wrong = ~np.isfinite(array)
         if wrong.any():
             row, column = np.argwhere(wrong)[0]

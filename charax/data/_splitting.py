@@ -21,7 +21,7 @@ class Split(NamedTuple):
     """
 
     inputs: Float32[np.ndarray, "n *shape"]
-    """What the model reads: NHWC images, or rows of features."""
+    """What the model reads: NHWC images, or rows of features; `AbstractStoredRows` if they are too large for memory."""
     targets: Int32[np.ndarray, "n"]
     """Class indices."""
 

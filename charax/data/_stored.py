@@ -5,7 +5,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float32, Int, Shaped
@@ -20,6 +20,42 @@ _PART_BYTES = 2**24
 _DIGEST_ROWS = 64
 
 
+class Blocks(NamedTuple):
+    """Rows that can only be read together, in the order of the rows."""
+
+    sizes: Int[np.ndarray, "blocks"]
+    """The number of rows of each block."""
+    window: int
+    """The number of blocks that fit into memory together."""
+
+    def permute(self, generator: np.random.Generator) -> Int[np.ndarray, "rows"]:
+        """Shuffle rows so that those of a mini-batch are in few blocks: the blocks, then the rows of every few.
+
+        Args:
+            generator: Where the order comes from.
+
+        Returns:
+            The numbers of all rows.
+        """
+        blocks = np.split(np.arange(self.sizes.sum()), np.cumsum(self.sizes)[:-1])
+        order = generator.permutation(len(blocks)).tolist()
+        windows = [order[first : first + self.window] for first in range(0, len(order), self.window)]
+        rows = [np.concatenate([blocks[block] for block in window]) for window in windows]
+        return np.concatenate([generator.permutation(each) for each in rows])
+
+    def take(self, rows: Int[np.ndarray, "taken"]) -> "Blocks":
+        """The blocks of some of the rows.
+
+        Args:
+            rows: Their numbers, sorted.
+
+        Returns:
+            The blocks without the other rows.
+        """
+        sizes = np.bincount(np.repeat(np.arange(len(self.sizes)), self.sizes)[rows], minlength=len(self.sizes))
+        return Blocks(sizes[sizes > 0], self.window)
+
+
 class AbstractStoredRows(ABC):
     """An array on disk, with the samples in its first axis. It is indexed like one in memory, by its first axis."""
 
@@ -29,6 +65,8 @@ class AbstractStoredRows(ABC):
     """The type of the numbers."""
     is_decoded: bool = False
     """Whether reading takes computing, so that other processes should do it."""
+    blocks: Blocks | None = None
+    """Which rows can only be read together; None if each can be read by itself."""
 
     @abstractmethod
     def read(self, rows: Int[np.ndarray, "rows"]) -> Shaped[np.ndarray, "rows *shape"]:
@@ -56,12 +94,23 @@ class AbstractStoredRows(ABC):
         """Select samples, without reading them.
 
         Args:
-            rows: Their numbers.
+            rows: Their numbers; sorted, where rows can only be read in blocks.
 
         Returns:
             The selected samples.
         """
         return TakenRows(self, rows)
+
+    def select(self, columns: Sequence[int]) -> "SelectedColumns":
+        """Select columns, without reading them.
+
+        Args:
+            columns: Their numbers.
+
+        Returns:
+            The selected columns.
+        """
+        return SelectedColumns(self, list(columns))
 
     def draw(self, size: int) -> list[Int[np.ndarray, "rows"]]:
         """Draw samples at random, always the same.
@@ -72,8 +121,9 @@ class AbstractStoredRows(ABC):
         Returns:
             Their numbers, in parts that fit into memory with ease.
         """
-        row = max(1, math.prod(self.shape[1:]) * self.dtype.itemsize)
-        rows = np.sort(np.random.default_rng(0).permutation(len(self))[: max(1, size // row)])
+        row, generator = max(1, math.prod(self.shape[1:]) * self.dtype.itemsize), np.random.default_rng(0)
+        order = generator.permutation(len(self)) if self.blocks is None else self.blocks.permute(generator)
+        rows = np.sort(order[: max(1, size // row)])
         return np.array_split(rows, -(-len(rows) // max(1, _PART_BYTES // row)))
 
     def digest(self) -> bytes:
@@ -117,9 +167,9 @@ class ImageRows(AbstractStoredRows):
 
     def __init__(
         self,
-        files: Sequence[Path],
+        files: Sequence[Any],
         shape: tuple[int, int, int],
-        decode: Callable[[Sequence[Path], tuple[int, int, int]], np.ndarray],
+        decode: Callable[[Sequence[Any], tuple[int, int, int]], np.ndarray],
     ):
         self.files, self.shape = list(files), (len(files), *shape)
         self._image, self._decode = shape, decode
@@ -135,9 +185,22 @@ class TakenRows(AbstractStoredRows):
         self.source, self.rows = source, rows
         self.shape, self.dtype = (len(rows), *source.shape[1:]), source.dtype
         self.is_decoded = source.is_decoded
+        self.blocks = None if source.blocks is None else source.blocks.take(rows)
 
     def read(self, rows: Int[np.ndarray, "rows"]) -> Shaped[np.ndarray, "rows *shape"]:
         return self.source.read(self.rows[rows])
+
+
+class SelectedColumns(AbstractStoredRows):
+    """Some of the columns of other rows."""
+
+    def __init__(self, source: AbstractStoredRows, columns: list[int]):
+        self.source, self.columns = source, columns
+        self.shape, self.dtype = (len(source), len(columns)), source.dtype
+        self.is_decoded, self.blocks = source.is_decoded, source.blocks
+
+    def read(self, rows: Int[np.ndarray, "rows"]) -> Shaped[np.ndarray, "rows *shape"]:
+        return self.source.read(rows)[:, self.columns]
 
 
 class StandardizedRows(AbstractStoredRows):
@@ -147,10 +210,15 @@ class StandardizedRows(AbstractStoredRows):
 
     def __init__(self, source: AbstractStoredRows, standardizer: Standardizer):
         self.source, self.standardizer = source, standardizer
-        self.shape, self.is_decoded = source.shape, source.is_decoded
+        self.shape, self.is_decoded, self.blocks = source.shape, source.is_decoded, source.blocks
 
     def read(self, rows: Int[np.ndarray, "rows"]) -> Float32[np.ndarray, "rows *shape"]:
         return self.standardizer.apply(self.source.read(rows))
+
+
+def take_rows(values: Any, rows: Int[np.ndarray, "rows"]) -> Any:
+    """Select rows of an array, now or when they are read."""
+    return values.take(rows) if isinstance(values, AbstractStoredRows) else values[rows]
 
 
 def fit_standardizer(values: Any, *, max_value: float | None) -> Standardizer:

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Int
 
 from charax.data import AbstractStoredRows
-from charax.train._batches import Batch
+from charax.train._batches import Batch, count_samples
 from charax.train._devices import Devices
 
 _AHEAD = 2
@@ -95,6 +95,12 @@ class _Read:
 
     def __call__(self, number: int) -> Batch:
         return jax.tree.map(lambda leaf: leaf[self.order[number]], self.split)
+
+
+def permute_samples(split: Batch, generator: np.random.Generator) -> Int[np.ndarray, "samples"]:
+    """The order of the samples in an epoch. Those that can only be read in blocks are shuffled within several."""
+    blocks = next((rows.blocks for rows in _stored(split) if rows.blocks is not None), None)
+    return generator.permutation(count_samples(split)) if blocks is None else blocks.permute(generator)
 
 
 def _stored(split: Batch) -> list[AbstractStoredRows]:

@@ -20,7 +20,7 @@ from charax.train._config import BATCH_SIZE, EPOCHS, LEARNING_RATE, LoopConfig, 
 from charax.train._devices import Devices
 from charax.train._evaluation import make_evaluation
 from charax.train._failure import catch_failed_solve
-from charax.train._feed import make_feed
+from charax.train._feed import make_feed, permute_samples
 from charax.train._folder import explain_failed_write, find_checkpoints
 from charax.train._json import read_json_lines
 from charax.train._parameters import flatten_model
@@ -197,7 +197,7 @@ class _Training:
 
     def _run_epoch(self, request: StopRequest, began: float) -> None:
         epoch, every = self.position.epoch, self.loop.checkpoint_steps
-        order = np.random.default_rng([self.loop.seed, epoch]).permutation(self.samples)
+        order = permute_samples(self.splits.train, np.random.default_rng([self.loop.seed, epoch]))
         self._prepare_epoch(order[: self.steps_per_epoch * self.batch_size].reshape(-1, self.batch_size))
         waiting: deque[StepMetrics] = deque()
         for i in range(self.position.step, self.steps_per_epoch):

@@ -31,8 +31,8 @@ READERS: dict[str, Callable[[Path], object]] = {
     "read_forecast_times": lambda path: read_forecast_times(path, SeriesColumns("series", "time", ("u",))),
 }
 TABLES = ".npz, .csv, .tsv, .txt, .parquet or .xlsx"
-TRAINING = ".npz, .npy, .csv, .tsv, .txt, .parquet, .xlsx or a folder of images"
-PREDICTION = ".npz, .csv, .tsv, .txt, .parquet, .xlsx, an image or a folder of images"
+TRAINING = ".npz, .npy, .csv, .tsv, .txt, .parquet, .xlsx, a .zip or .tar of images or a folder of images"
+PREDICTION = ".npz, .csv, .tsv, .txt, .parquet, .xlsx, an image, a .zip or .tar of images or a folder of images"
 ACCEPTED = {"load_dataset": TRAINING, "load_density_data": TRAINING, "read_inputs": PREDICTION}
 
 

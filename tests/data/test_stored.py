@@ -1,12 +1,23 @@
 """Samples that stay on disk are those that would be in memory."""
 
 import pickle
+import shutil
+import zipfile
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from charax.data import AbstractStoredRows, DataError, load_dataset
-from charax.data._stored import MappedRows
+from charax.data import (
+    AbstractStoredRows,
+    DataError,
+    load_dataset,
+    load_density_data,
+    load_regression,
+    read_inputs,
+    read_labels,
+)
+from charax.data._stored import Blocks, MappedRows
 
 
 def save_npz(folder, x, y):
@@ -29,6 +40,16 @@ def save_images(folder, x, y):
     return folder / "images"
 
 
+def save_zip(folder, x, y):
+    shutil.make_archive(str(folder / "images"), "zip", save_images(folder, x, y))
+    return folder / "images.zip"
+
+
+def save_tar(folder, x, y):
+    shutil.make_archive(str(folder / "all"), "tar", folder, save_images(folder, x, y).name)  # in a folder of its own
+    return folder / "all.tar"
+
+
 @pytest.fixture
 def samples():
     generator = np.random.default_rng(0)
@@ -47,6 +68,8 @@ def samples():
         (save_npz, "images", {}),
         (save_npy, "rows", {}),
         (save_images, "images", {"size": 8}),
+        (save_zip, "images", {"size": 8}),
+        (save_tar, "images", {"size": 8}),
     ],
 )
 def test_samples_on_disk_are_those_in_memory(save, kind, options, samples, tmp_path, monkeypatch):
@@ -123,3 +146,133 @@ def test_images_on_disk_are_not_shrunk(samples, tmp_path, monkeypatch):
     monkeypatch.setenv("CHARAX_MAX_MEMORY", "1000")
     with pytest.raises(DataError, match="too large to be shrunk"):
         load_dataset(str(path), shrink=2)
+
+
+def table(rows=60):
+    generator = np.random.default_rng(0)
+    height = generator.normal(3, 2, rows)
+    height[7] = np.nan
+    return pd.DataFrame(
+        {
+            "height": height,
+            "width": generator.normal(0, 1, rows),
+            "color": generator.choice(["red", "blue"], rows),
+            "day": pd.date_range("2024-01-01", periods=rows),
+            "kind": np.where(np.arange(rows) % 2, "yes", "no"),
+            "price": generator.normal(10, 3, rows),
+        }
+    )
+
+
+def save_parquet(folder, columns=None, rows=60):
+    path = folder / "table.parquet"
+    frame = table(rows)
+    (frame if columns is None else frame[columns]).to_parquet(path, row_group_size=8)
+    return str(path)
+
+
+LOADERS = {
+    "classes": (load_dataset, {"target": "kind"}, None),
+    "numbers": (load_regression, {"target": ("price",)}, None),
+    "density": (load_density_data, {}, ["width", "price"]),
+}
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_a_table_on_disk_has_the_rows_of_memory(name, tmp_path, monkeypatch):
+    load, options, columns = LOADERS[name]
+    path = save_parquet(tmp_path, columns)
+    whole = load(path, **options)
+    monkeypatch.setenv("CHARAX_MAX_CELLS", "100")
+    stored = load(path, **options)
+    assert isinstance(stored.train.inputs, AbstractStoredRows)
+    assert stored.encoder == whole.encoder
+    np.testing.assert_allclose(stored.standardizer.std, whole.standardizer.std, rtol=1e-12)
+    for split in ("train", "validation", "test"):
+        found, expected = getattr(stored, split), getattr(whole, split)
+        rows = lambda each, inputs: sorted(np.column_stack([inputs, each.targets]).round(4).tolist())
+        assert rows(found, found.inputs[:]) == rows(expected, expected.inputs)
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(found.inputs))[:3], found.inputs[:3])
+
+
+def test_rows_are_read_group_by_group_and_shuffled_within_a_few(tmp_path, monkeypatch):
+    path = save_parquet(tmp_path, ["width", "price"], rows=400)
+    monkeypatch.setenv("CHARAX_MAX_MEMORY", "1000")
+    read, inputs = [], load_density_data(path).train.inputs
+    source = inputs.source.source
+    reader = source._read
+    monkeypatch.setattr(
+        source, "_read", lambda path, groups, *rest: (read.extend(groups), reader(path, groups, *rest))[1]
+    )
+    source._groups.clear()
+    order = inputs.blocks.permute(np.random.default_rng(1))
+    assert sorted(order) == list(range(len(inputs)))
+    assert not (np.diff(order) == 1).all()
+    for start in range(0, len(order), 10):
+        inputs[order[start : start + 10]]
+    assert sorted(read) == list(range(50)), "every group is read once"
+    assert len(source._groups) == 2 * inputs.blocks.window
+
+
+def test_blocks_of_some_rows_are_those_that_have_any():
+    blocks = Blocks(np.array([3, 2, 4]), 2).take(np.array([0, 2, 5, 6, 8]))
+    assert blocks.sizes.tolist() == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("save", "load"), [(save_npz, load_regression), (save_npy, load_regression), (save_npy, load_density_data)]
+)
+def test_arrays_of_other_tasks_stay_on_disk(save, load, samples, tmp_path, monkeypatch):
+    path = str(save(tmp_path, samples["rows"], np.linspace(0, 1, 60)))
+    whole = load(path)
+    monkeypatch.setenv("CHARAX_MAX_MEMORY", "1000")
+    stored = load(path)
+    assert isinstance(stored.test.inputs, AbstractStoredRows)
+    np.testing.assert_allclose(stored.test.inputs[:], whole.test.inputs, rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(stored.test.targets, whole.test.targets)
+
+
+def test_what_a_group_of_rows_lacks_is_named_by_its_row(tmp_path, monkeypatch):
+    path = save_parquet(tmp_path, ["height", "width"])
+    monkeypatch.setenv("CHARAX_MAX_CELLS", "100")
+    with pytest.raises(DataError, match=r"table.parquet, row 8: column 'height' has nothing, not a finite number"):
+        load_density_data(path).train.inputs[:]
+
+
+def test_a_group_that_does_not_fit_into_memory_is_refused(tmp_path, monkeypatch):
+    path = save_parquet(tmp_path)
+    monkeypatch.setenv("CHARAX_MAX_CELLS", "40")
+    with pytest.raises(DataError, match="a group of rows has 48 cells"):
+        load_dataset(path, target="kind")
+
+
+@pytest.mark.parametrize("save", [save_zip, save_tar])
+def test_an_archive_has_the_images_of_its_folder(save, samples, tmp_path):
+    y = np.arange(60) % 2
+    archive, folder = save(tmp_path, samples["images"], y), tmp_path / "images"
+    assert load_dataset(str(archive)).classes == ("0", "1")
+    spec = {"shape": (8, 8, 3), "max_value": 255.0}
+    (x, names), (expected, others) = read_inputs(archive, **spec), read_inputs(folder, **spec)
+    np.testing.assert_array_equal(x, expected)
+    assert names == others
+    np.testing.assert_array_equal(read_labels(archive, names, classes=("0", "1")), [int(name[0]) for name in names])
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda path: shutil.make_archive(str(path), "gztar", path), "pack them as .zip or as plain .tar"),
+        (lambda path: shutil.make_archive(str(path), "zip", path / "0"), "has no class: put it into a folder"),
+        (
+            lambda path: path.with_suffix(".zip").write_bytes(b"PK\x05\x06" + bytes(10)),
+            "compressed as a whole, or is no",
+        ),
+        (lambda path: zipfile.ZipFile(path.with_suffix(".zip"), "w").close(), "has no images in it"),
+    ],
+)
+def test_archives_that_cannot_be_read_say_why(make, reason, samples, tmp_path):
+    folder = save_images(tmp_path, samples["images"][:4], np.arange(4) % 2)
+    make(folder)
+    (archive,) = (path for path in tmp_path.iterdir() if path != folder)
+    with pytest.raises(DataError, match=reason):
+        load_dataset(str(archive))

@@ -70,7 +70,7 @@ def test_two_processes_give_the_result_of_one(start, command, trained, metrics_o
 @pytest.mark.slow
 @pytest.mark.parametrize("task", processes.TASKS)
 def test_processes_give_the_metrics_of_devices(task, tmp_path):
-    for row in processes.compare(task, tmp_path):
+    for row in processes.compare([task], tmp_path):
         assert row["from_devices"] < 1e-5, row
         assert row["from_one"] < 1e-4, row
 

@@ -13,8 +13,8 @@ _BYTES_PER_MEMBER = 256
 """Of the directory of an archive: 46, the name of the member, and more."""
 
 
-def check_directory(path: Path) -> None:
-    """Refuse a zip archive whose list of members is too long to be read.
+def check_directory(path: Path, limit: str = "members") -> None:
+    """Refuse a zip archive whose list of members is too long to be read, by the limit of this name.
 
     `zipfile` makes an object of every member as soon as it opens an archive.
     """
@@ -34,7 +34,7 @@ def check_directory(path: Path) -> None:
                 record = file.read(56)
                 if record.startswith(_LONG_END):
                     (directory,) = struct.unpack_from("<Q", record, 40)
-    check_passed("members", directory // _BYTES_PER_MEMBER, path)
+    check_passed(limit, directory // _BYTES_PER_MEMBER, path)
 
 
 def check_members(path: Path, members: list[zipfile.ZipInfo]) -> None:

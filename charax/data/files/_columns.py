@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from jaxtyping import Bool, Float64
@@ -80,8 +80,8 @@ def numbered_columns(table: Table, letter: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def require_columns(table: Table, names: Sequence[str], hint: str = "") -> None:
-    """Check that a table has some columns; `hint` is added to the error."""
+def require_columns(table: Any, names: Sequence[str], hint: str = "") -> None:
+    """Check that a table, in memory or on disk, has some columns; `hint` is added to the error."""
     missing = [name for name in names if name not in table.names]
     if missing:
         raise DataError(f"{table.path} has no column {missing[0]!r}; it has {', '.join(table.names)}{hint}")

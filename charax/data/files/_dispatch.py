@@ -4,22 +4,20 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
-import numpy as np
-from jaxtyping import Shaped
-
 from charax.data._errors import DataError
 from charax.data._limits import check_regular
 from charax.data._raw import RawDataset
-from charax.data.files._images import IMAGE, IMAGE_FOLDER
-from charax.data.files._kind import FileKind, InputSpec, NamedInputs, TableOptions
+from charax.data.files._images import IMAGE, IMAGE_ARCHIVE, IMAGE_FOLDER
+from charax.data.files._kind import FileKind, InputSpec, NamedInputs, TableOptions, Unlabelled
 from charax.data.files._npy import NPY
 from charax.data.files._npz import NPZ
 from charax.data.files._series import RawSeries, SeriesRequest
+from charax.data.files._stored_table import StoredTable
 from charax.data.files._table import Table, TableRequest
 from charax.data.files._tables import DELIMITED, EXCEL, PARQUET
 from charax.data.files._ts import TS
 
-KINDS: tuple[FileKind, ...] = (NPZ, NPY, DELIMITED, PARQUET, EXCEL, TS, IMAGE, IMAGE_FOLDER)
+KINDS: tuple[FileKind, ...] = (NPZ, NPY, DELIMITED, PARQUET, EXCEL, TS, IMAGE, IMAGE_ARCHIVE, IMAGE_FOLDER)
 """Every kind of file that can be read. A new one is a module with its readers, and an entry here."""
 
 _ReaderT = TypeVar("_ReaderT")
@@ -30,7 +28,7 @@ def read_labelled(path: Path, options: TableOptions) -> RawDataset:
     return _find_reader(path, lambda kind: kind.read_labelled)(path, options)
 
 
-def read_unlabelled(path: Path, options: TableOptions) -> Shaped[np.ndarray, "n *shape"] | Table:
+def read_unlabelled(path: Path, options: TableOptions) -> Unlabelled:
     """Read samples without classes."""
     return _find_reader(path, lambda kind: kind.read_unlabelled)(path, options)
 
@@ -45,9 +43,20 @@ def read_table(path: Path, request: TableRequest) -> Table:
     return _find_reader(path, lambda kind: kind.read_table)(path, request)
 
 
+def store_table(path: Path) -> StoredTable | None:
+    """Named columns that stay on disk; None if they fit into memory, or if only whole files of this kind are read."""
+    stores = (kind.store_table for kind in KINDS if kind.store_table is not None and kind.matches(path))
+    return next((store(path) for store in stores), None)
+
+
 def read_raw_series(path: Path, request: SeriesRequest) -> RawSeries:
     """Read whole series."""
     return _find_reader(path, lambda kind: kind.read_series)(path, request)
+
+
+def holds_images(path: Path) -> bool:
+    """Whether a path is a folder or an archive of images."""
+    return any(kind.matches(path) for kind in (IMAGE_FOLDER, IMAGE_ARCHIVE))
 
 
 def find_path(name: Path | str, named: Iterable[str] = ()) -> Path:

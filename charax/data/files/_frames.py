@@ -32,7 +32,7 @@ def make_table(
 ) -> Table:
     """Make a table of a data frame whose columns are in the order of `names`."""
     locate = cache(locate)
-    kept = [position for position, name in enumerate(names) if name and not name.startswith(_INDEX_PREFIXES)]
+    kept = [position for position, name in enumerate(names) if is_column(name)]
     columns: dict[str, Column] = {}
     for position in kept:
         name = names[position]
@@ -53,6 +53,11 @@ def make_table(
     if not len(records):
         raise DataError(f"{path} has no rows of data")
     return Table(path, columns, records, locate, unnamed=len(names) - len(kept))
+
+
+def is_column(name: str) -> bool:
+    """Whether a column has a name of its own, and is not an index that pandas wrote."""
+    return bool(name) and not name.startswith(_INDEX_PREFIXES)
 
 
 def _column(series: Any, name: str, request: TableRequest, decimal: str) -> Column:

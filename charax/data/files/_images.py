@@ -1,22 +1,28 @@
-"""Image files: a folder with one subfolder per class, a folder of images, or a single image."""
+"""Image files: a folder or an archive with one subfolder per class, a folder of images, or a single image."""
 
+import io
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import UInt8
 
-from charax.data._errors import DataError
+from charax.data._errors import DataError, DataWarning
 from charax.data._limits import LIMITS, check_passed, check_regular
-from charax.data._raw import RawDataset, RawSplit
+from charax.data._raw import RawDataset, RawSplit, index_classes
 from charax.data._stored import ImageRows
 from charax.data.files._fitting import find_size, fit_images
+from charax.data.files._image_archives import ArchivedImage, list_images, relative_names
 from charax.data.files._kind import FileKind, InputSpec, NamedInputs, TableOptions, has_suffix
 
 # Pillow tries every format that it knows, and passes some of them to other programs: these it reads itself.
 _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
 _IGNORED = ("Thumbs.db", "desktop.ini")
+
+ImageFile = Path | ArchivedImage
+"""An image by itself, or in an archive."""
 
 
 def _read_labelled(folder: Path, options: TableOptions) -> RawDataset:
@@ -41,6 +47,27 @@ def _read_labelled(folder: Path, options: TableOptions) -> RawDataset:
     return RawDataset(folder, samples, tuple(subfolder.name for subfolder in classes), max_value=255.0)
 
 
+def _read_labelled_archive(path: Path, options: TableOptions) -> RawDataset:
+    """Images in one folder per class of an archive."""
+    files = list_images(path, _SUFFIXES)
+    folders = [name.rpartition("/")[0] for name in relative_names(files)]
+    if "" in folders:
+        raise DataError(f"{files[folders.index('')]} has no class: put it into a folder that is named after its class")
+    targets, classes = index_classes(folders)
+    stored = _store_images(files, options.size)
+    images = _read_images(path, files, size=options.size) if stored is None else stored
+    return RawDataset(path, RawSplit(images, targets), classes, max_value=255.0)
+
+
+def _read_unlabelled_archive(path: Path, options: TableOptions) -> UInt8[np.ndarray, "n height width channels"]:
+    return _read_images(path, list_images(path, _SUFFIXES), size=options.size)
+
+
+def _read_archive_inputs(path: Path, spec: InputSpec) -> NamedInputs:
+    files = list_images(path, _SUFFIXES)
+    return _read_inputs(path, files, relative_names(files), spec)
+
+
 def _read_unlabelled(folder: Path, options: TableOptions) -> UInt8[np.ndarray, "n height width channels"]:
     return _read_images(folder, _find_images(folder), size=options.size)
 
@@ -54,7 +81,7 @@ def _read_file_inputs(path: Path, spec: InputSpec) -> NamedInputs:
     return _read_inputs(path, [path], [path.name], spec)
 
 
-def _read_inputs(path: Path, files: Sequence[Path], names: list[str], spec: InputSpec) -> NamedInputs:
+def _read_inputs(path: Path, files: Sequence[ImageFile], names: list[str], spec: InputSpec) -> NamedInputs:
     if len(spec.shape) != 3 or spec.shape[2] not in (1, 3):
         raise DataError(
             f"{path} is for images, but the model reads inputs of shape {spec.shape}: give an .npz or a table"
@@ -74,7 +101,7 @@ def _find_images(folder: Path) -> list[Path]:
 
 
 def _read_images(
-    path: Path, files: Sequence[Path], *, shape: tuple[int, ...] | None = None, size: int | None = None
+    path: Path, files: Sequence[ImageFile], *, shape: tuple[int, ...] | None = None, size: int | None = None
 ) -> UInt8[np.ndarray, "n height width channels"]:
     """Read images and make them alike, of `shape` if it is given: else gray if all of them are, else RGB."""
     check_pixels(files)
@@ -87,43 +114,56 @@ def _read_images(
     return fit_images(images, (height, width, channels), source=path, transparent=transparent)
 
 
-def _store_images(files: Sequence[Path], size: int | None) -> ImageRows | None:
+def _store_images(files: Sequence[ImageFile], size: int | None) -> ImageRows | None:
     """Images that are decoded when they are asked for, if a size is given and they are too many for memory."""
     if size is None or 3 * size * size * len(files) <= LIMITS["memory"].value:
         return None
     for file in files:
-        check_regular(file)
+        if isinstance(file, Path):
+            check_regular(file)
     return ImageRows(files, (size, size, 3), decode_images)
 
 
-def decode_images(files: Sequence[Path], shape: tuple[int, int, int]) -> UInt8[np.ndarray, "n height width channels"]:
+def decode_images(
+    files: Sequence[ImageFile], shape: tuple[int, int, int]
+) -> UInt8[np.ndarray, "n height width channels"]:
     """Read images and fit them to one shape."""
-    return fit_images([_read_image(file)[0] for file in files], shape, source=files[0], transparent=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # a size was asked for, and this is one of many mini-batches
+        return fit_images([_read_image(file)[0] for file in files], shape, source=files[0], transparent=0)
 
 
-def check_pixels(files: Sequence[Path]) -> None:
+def check_pixels(files: Sequence[ImageFile]) -> None:
     """Refuse images that have too many pixels together. Their sizes are read first, and nothing else of them."""
     from PIL import Image  # slow to import
 
     pixels = 0
     for file in files:
-        if file.is_dir():
-            raise DataError(f"{file} is a folder inside a class: put images directly into the folder of their class")
-        check_regular(file)
+        if isinstance(file, Path):
+            if file.is_dir():
+                raise DataError(
+                    f"{file} is a folder inside a class: put images directly into the folder of their class"
+                )
+            check_regular(file)
         try:
-            with Image.open(file, formats=_FORMATS) as image:
+            with Image.open(_open(file), formats=_FORMATS) as image:
                 pixels += image.width * image.height
         except Exception as error:  # a damaged file makes its reader fail in any way it can
             raise DataError(f"{file} cannot be read as an image: {error}") from None
         check_passed("pixels", pixels, f"the images up to {file}", "have")
 
 
-def _read_image(path: Path) -> tuple[UInt8[np.ndarray, "height width channels"], bool]:
+def _open(file: ImageFile) -> Path | io.BytesIO:
+    """What Pillow opens."""
+    return file if isinstance(file, Path) else io.BytesIO(file.read_bytes())
+
+
+def _read_image(path: ImageFile) -> tuple[UInt8[np.ndarray, "height width channels"], bool]:
     """Read bytes with one channel, or three, and whether some pixels are transparent. These are put on white."""
     from PIL import Image  # slow to import
 
     try:
-        with Image.open(path, formats=_FORMATS) as image:
+        with Image.open(_open(path), formats=_FORMATS) as image:
             image.load()
             if image.mode.startswith(("I", "F")):
                 raise DataError(f"{path} has more than 8 bits per pixel (mode {image.mode}): save it with 8 bits")
@@ -160,5 +200,12 @@ IMAGE_FOLDER = FileKind(
     read_labelled=_read_labelled,
     read_unlabelled=_read_unlabelled,
     read_inputs=_read_folder_inputs,
+)
+IMAGE_ARCHIVE = FileKind(
+    name="a .zip or .tar of images",
+    matches=has_suffix(".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz"),
+    read_labelled=_read_labelled_archive,
+    read_unlabelled=_read_unlabelled_archive,
+    read_inputs=_read_archive_inputs,
 )
 IMAGE = FileKind(name="an image", matches=has_suffix(*_SUFFIXES), read_inputs=_read_file_inputs)

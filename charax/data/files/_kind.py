@@ -10,8 +10,10 @@ from jaxtyping import Shaped
 
 from charax.data._encoder import TableEncoder
 from charax.data._raw import RawDataset
+from charax.data._stored import AbstractStoredRows
 from charax.data.files._layout import Separator
 from charax.data.files._series import RawSeries, SeriesRequest
+from charax.data.files._stored_table import StoredTable
 from charax.data.files._table import Table, TableRequest
 
 
@@ -42,6 +44,10 @@ class NamedInputs(NamedTuple):
     names: list[str]
 
 
+Unlabelled = Shaped[np.ndarray, "n *shape"] | AbstractStoredRows | Table | StoredTable
+"""Samples without classes, in memory or on disk."""
+
+
 @dataclass(frozen=True)
 class FileKind:
     """A kind of file: how it is recognized, and a reader for everything that it can be read as."""
@@ -51,12 +57,14 @@ class FileKind:
     matches: Callable[[Path], bool]
     read_labelled: Callable[[Path, TableOptions], RawDataset] | None = None
     """Samples with classes."""
-    read_unlabelled: Callable[[Path, TableOptions], Shaped[np.ndarray, "n *shape"] | Table] | None = None
+    read_unlabelled: Callable[[Path, TableOptions], Unlabelled] | None = None
     """Samples without classes, to learn their density."""
     read_inputs: Callable[[Path, InputSpec], NamedInputs] | None = None
     """Inputs for a trained model."""
     read_table: Callable[[Path, TableRequest], Table] | None = None
     """Named columns."""
+    store_table: Callable[[Path], StoredTable | None] | None = None
+    """Named columns that stay on disk; None if they fit into memory."""
     read_series: Callable[[Path, SeriesRequest], RawSeries] | None = None
     """Whole series."""
 

@@ -88,12 +88,17 @@ def _read_array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
 
 def _read_labelled(path: Path, options: TableOptions) -> RawDataset:
     """`y` has class indices from 0 without gaps, or names."""
+    x, y = read_pair(path)
+    return label_samples(path, check_inputs(path, x), y)
+
+
+def read_pair(path: Path) -> tuple[np.ndarray | MappedRows, np.ndarray]:
+    """Read `x` and `y`; `x` stays on disk if it is stored as it is and too large for memory."""
     stored = map_member(path, "x")
-    if stored is None:
-        arrays = read_arrays(path, ("x", "y"))
-        return label_samples(path, check_inputs(path, arrays["x"]), arrays["y"])
-    check_shape(path, stored)
-    return label_samples(path, stored, read_arrays(path, ("y",))["y"])
+    if stored is not None:
+        return stored, read_arrays(path, ("y",))["y"]
+    arrays = read_arrays(path, ("x", "y"))
+    return arrays["x"], arrays["y"]
 
 
 def label_samples(path: Path, x: np.ndarray | MappedRows, y: np.ndarray) -> RawDataset:
@@ -121,8 +126,9 @@ def _index_integers(path: Path, y: np.ndarray) -> tuple[np.ndarray, tuple[str, .
     return targets, tuple(str(label) for label in found)
 
 
-def _read_unlabelled(path: Path, options: TableOptions) -> Shaped[np.ndarray, "n *shape"]:
-    return _read_x(path)
+def _read_unlabelled(path: Path, options: TableOptions) -> Shaped[np.ndarray, "n *shape"] | MappedRows:
+    stored = map_member(path, "x")
+    return _read_x(path) if stored is None else check_inputs(path, stored)
 
 
 def _read_inputs(path: Path, spec: InputSpec) -> NamedInputs:
@@ -220,9 +226,14 @@ def map_array(path: Path, file: Any) -> MappedRows | None:
     return MappedRows(path, file.tell(), shape, dtype)
 
 
-def check_inputs(path: Path, x: np.ndarray) -> Shaped[np.ndarray, "n *shape"]:
-    """Check that `x` has finite rows of features or NHWC images; `[n, height, width]` gets its channel."""
+def check_inputs(path: Path, x: Any) -> Any:
+    """Check that `x` has finite rows of features or NHWC images; `[n, height, width]` gets its channel.
+
+    What is on disk has its channel, and is looked at when it is read.
+    """
     check_shape(path, x)
+    if isinstance(x, MappedRows):
+        return x
     finite = np.isfinite(x).reshape(len(x), -1).all(axis=1)
     if not finite.all():
         raise DataError(

@@ -4,7 +4,7 @@ The footer has sizes, too, but the reader takes memory by the header of each pag
 compact protocol.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,8 +20,8 @@ _GROWING = {6: "DELTA_LENGTH_BYTE_ARRAY", 7: "DELTA_BYTE_ARRAY"}
 """Encodings of texts that have any length in memory, however short their page is."""
 
 
-def check_pages(path: Path, metadata: Any) -> None:
-    """Compare the sizes in the headers of all pages with the limits.
+def check_pages(path: Path, metadata: Any, groups: Iterable[int], columns: Collection[str] | None = None) -> None:
+    """Compare the sizes in the headers of the pages of groups of rows, or of some columns of them, with the limits.
 
     Raises:
         DataError: If the pages are more, or unpack to more bytes, than the limits.
@@ -29,9 +29,11 @@ def check_pages(path: Path, metadata: Any) -> None:
     """
     pages = unpacked = 0
     with path.open("rb") as file:
-        for group in range(metadata.num_row_groups):
+        for group in groups:
             for index in range(metadata.num_columns):
                 column = metadata.row_group(group).column(index)
+                if columns is not None and column.path_in_schema not in columns:
+                    continue
                 for header in _headers(file, column):
                     pages += 1
                     unpacked += header[_UNPACKED]

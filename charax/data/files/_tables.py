@@ -12,6 +12,7 @@ from charax.data.files._columns import column_labels, column_numbers, require_co
 from charax.data.files._kind import FileKind, InputSpec, NamedInputs, TableOptions, has_suffix
 from charax.data.files._numbers import parse_numbers
 from charax.data.files._series_tables import read_long_table
+from charax.data.files._stored_table import StoredTable
 from charax.data.files._table import Table, TableRequest
 
 _TARGET = "target"
@@ -20,6 +21,7 @@ _FEW_FRACTIONS, _FEW_INTEGERS = 10, 20
 """So many distinct numbers may be classes, however few rows there are."""
 
 Read = Callable[[Path, TableRequest], Table]
+Store = Callable[[Path], StoredTable | None]
 
 
 # Importing pandas takes longer than reading a small file of another kind.
@@ -35,21 +37,34 @@ def _read_parquet(path: Path, request: TableRequest) -> Table:
     return read_parquet(path, request)
 
 
+def _store_parquet(path: Path) -> StoredTable | None:
+    from charax.data.files._parquet import store_parquet
+
+    return store_parquet(path)
+
+
+def _store_nothing(path: Path) -> None:
+    """Only a table in groups of rows can stay on disk."""
+
+
 def _read_excel(path: Path, request: TableRequest) -> Table:
     from charax.data.files._excel import read_excel
 
     return read_excel(path, request)
 
 
-def _read_labelled(read: Read, path: Path, options: TableOptions) -> RawDataset:
+def _read_labelled(read: Read, store: Store, path: Path, options: TableOptions) -> RawDataset:
     target = _TARGET if options.target is None else options.target
-    table = read(path, TableRequest(options.separator, labels=(target,), expected=(target,)))
-    require_columns(table, (target,), hint=": name the column of the classes as the target")
+    request, stored = TableRequest(options.separator, labels=(target,), expected=(target,)), store(path)
+    whole = read(path, request) if stored is None else stored
+    require_columns(whole, (target,), hint=": name the column of the classes as the target")
+    table = whole if isinstance(whole, Table) else whole.read_columns((target,), request)
     labels = column_labels(table, target)
-    inputs = table.without(target)
-    if not inputs.columns:
+    inputs = whole.without(target)
+    if not inputs.names:
         raise DataError(f"{path} has only the target column {target!r}: add columns to learn from")
-    check_texts(inputs)
+    if isinstance(inputs, Table):
+        check_texts(inputs)
     _refuse_continuous(table, target)
     classes = sort_classes([labels.categories[code] for code in np.unique(labels.values)])
     index = {name: i for i, name in enumerate(classes)}
@@ -72,9 +87,9 @@ def _refuse_continuous(table: Table, target: str) -> None:
         )
 
 
-def _read_unlabelled(read: Read, path: Path, options: TableOptions) -> Table:
-    table = read(path, TableRequest(options.separator)).without(_TARGET)
-    if not table.columns:
+def _read_unlabelled(read: Read, store: Store, path: Path, options: TableOptions) -> Table | StoredTable:
+    table = (store(path) or read(path, TableRequest(options.separator))).without(_TARGET)
+    if not table.names:
         raise DataError(f"{path} has no column but {_TARGET!r}: add columns of numbers to learn from")
     return table
 
@@ -97,19 +112,20 @@ def _read_inputs(read: Read, path: Path, spec: InputSpec) -> NamedInputs:
     return NamedInputs(inputs, [str(number) for number in table.numbers])
 
 
-def _kind(name: str, read: Read, *suffixes: str) -> FileKind:
+def _kind(name: str, read: Read, *suffixes: str, store: Store = _store_nothing) -> FileKind:
     return FileKind(
         name=name,
         matches=has_suffix(*suffixes),
-        read_labelled=lambda path, options: _read_labelled(read, path, options),
-        read_unlabelled=lambda path, options: _read_unlabelled(read, path, options),
+        read_labelled=lambda path, options: _read_labelled(read, store, path, options),
+        read_unlabelled=lambda path, options: _read_unlabelled(read, store, path, options),
         read_inputs=lambda path, spec: _read_inputs(read, path, spec),
         read_table=read,
+        store_table=store,
         read_series=lambda path, request: read_long_table(read, path, request),
     )
 
 
 _TEXT = (".csv", ".tsv", ".txt")
 DELIMITED = _kind(".csv, .tsv, .txt", _read_delimited, *_TEXT, *(f"{suffix}.gz" for suffix in _TEXT))
-PARQUET = _kind(".parquet", _read_parquet, ".parquet")
+PARQUET = _kind(".parquet", _read_parquet, ".parquet", store=_store_parquet)
 EXCEL = _kind(".xlsx", _read_excel, ".xlsx", ".xlsm")

@@ -40,14 +40,14 @@ class ClassificationConfig(AbstractConfig):
 
     data: str = "digits"
     """Data set (digits, mnist, cifar10, svhn), or the path of an .npz, an x.npy with y.npy next to it, a table (.csv,
-    .tsv, .txt, .parquet, .xlsx) or a folder of images."""
+    .tsv, .txt, .parquet, .xlsx), or a folder, a .zip or a .tar of images."""
     target: str | None = None
     """Column of a table that holds the classes."""
     separator: Separator | None = None
     """Separator of the columns of a text file. By default found out."""
     size: int | None = None
-    """Resize the images of a folder to this height and width: the shorter side, then the centre is cut out. By default
-    only images of different sizes are resized, to the shortest side of any."""
+    """Resize the images of a folder or archive to this height and width: the shorter side, then the centre is cut out.
+    By default only images of different sizes are resized, to the shortest side of any."""
     shrink: int = 1
     """Average squares of this many pixels per side first."""
     max_samples: int | None = None

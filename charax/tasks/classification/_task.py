@@ -12,6 +12,7 @@ import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray, Shaped
 
 from charax.data import (
+    AbstractStoredRows,
     Augmentation,
     Dataset,
     Split,
@@ -190,7 +191,7 @@ class ClassificationTask(AbstractTask):
         return self.standardized_probabilities(model, self.spec.standardizer.apply(raw), batch_size=batch_size)
 
     def standardized_probabilities(
-        self, model: eqx.Module, inputs: Float[np.ndarray, "n *shape"], *, batch_size: int = 256
+        self, model: eqx.Module, inputs: Float[np.ndarray, "n *shape"] | AbstractStoredRows, *, batch_size: int = 256
     ) -> Float[np.ndarray, "n classes"]:
         """Compute the probability of every class for standardized inputs, such as those of a split.
 

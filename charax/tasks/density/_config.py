@@ -51,7 +51,7 @@ class DensityConfig(AbstractConfig):
 
     data: str = "circles"
     """Data set (circles, moons, pinwheel, checkerboard, eight-gaussians, digits, mnist, cifar10, svhn), or the path of
-    an .npz, a table of numbers (.csv, .tsv, .txt, .parquet, .xlsx) or a folder of images."""
+    an .npz or .npy, a table of numbers (.csv, .tsv, .txt, .parquet, .xlsx), or a folder, a .zip or a .tar of images."""
     separator: Separator | None = None
     """Separator of the columns of a text file. By default found out."""
     method: FlowMethod = "c-node"
@@ -187,6 +187,10 @@ class DensityConfig(AbstractConfig):
     def _repeat(self, split: "DensityBatch", spec: "DensitySpec") -> "DensityBatch":
         """Repeat the rows of an epoch of matching, which is short, where its evaluation is not."""
         rows, passes = len(split.inputs), self.passes
+        if isinstance(split.inputs, data.AbstractStoredRows):
+            if passes not in (None, 1):
+                raise ValueError("--passes repeats rows in memory, and these are on disk: leave it out")
+            return split
         if passes is None:
             short = self.objective != "likelihood" and spec.levels is None
             passes = (

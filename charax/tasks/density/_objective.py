@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
+from charax.data import AbstractStoredRows
 from charax.models.matching import COUPLINGS, PATHS, TIMES, FlowMatching, OptimalTransport, couple_batches
 from charax.tasks.density._names import CouplingName, PathName, TimesName
 from charax.tasks.density._spec import DensityBatch
@@ -52,9 +53,17 @@ class MatchingDesign:
 
         Returns:
             The split with its partners. It is returned as it is if they can be drawn independently in the step.
+
+        Raises:
+            ValueError: If partners must be chosen among samples that are on disk.
         """
         if train.source is None and self.coupling == "independent":
             return train
+        if isinstance(train.inputs, AbstractStoredRows) or isinstance(train.context, AbstractStoredRows):
+            raise ValueError(
+                "partners by optimal transport are chosen in memory, and these samples are on disk: add --coupling "
+                "independent"
+            )
         if train.source is None:
             source = scale * generator.standard_normal(train.inputs.shape, np.float32)
         else:

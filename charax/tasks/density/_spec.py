@@ -6,17 +6,17 @@ from typing import NamedTuple
 from jaxtyping import Float, Int, Shaped
 from numpy import argsort, concatenate, ndarray
 
-from charax.data import DensityData, Standardizer, TableEncoder
+from charax.data import AbstractStoredRows, DensityData, Standardizer, TableEncoder
 
 
 class DensityBatch(NamedTuple):
     """Samples of a density, with whatever belongs to each of them."""
 
-    inputs: Float[ndarray, "n *shape"]
-    """The samples."""
+    inputs: Float[ndarray, "n *shape"] | AbstractStoredRows
+    """The samples; on disk, if they are too large for memory."""
     targets: Int[ndarray, "n"]
     """Class indices; 0 where there are no classes."""
-    context: Float[ndarray, "n columns"] | None = None
+    context: Float[ndarray, "n columns"] | AbstractStoredRows | None = None
     """The columns on which the density is conditioned."""
     source: Float[ndarray, "n *shape"] | None = None
     """The partner of each sample in the source of flow matching; None to draw it in the step."""
@@ -96,7 +96,9 @@ class DensitySpec:
         order = argsort([*self.own_columns, *self.context])
         return concatenate([values, context], axis=1)[:, order]
 
-    def batch(self, inputs: Shaped[ndarray, "n *shape"], targets: Int[ndarray, "n"]) -> DensityBatch:
+    def batch(
+        self, inputs: Shaped[ndarray, "n *shape"] | AbstractStoredRows, targets: Int[ndarray, "n"]
+    ) -> DensityBatch:
         """Separate the columns to condition on from the others.
 
         Args:
@@ -108,6 +110,8 @@ class DensitySpec:
         """
         if not self.context:
             return DensityBatch(inputs, targets)
+        if isinstance(inputs, AbstractStoredRows):
+            return DensityBatch(inputs.select(self.own_columns), targets, inputs.select(self.context))
         return DensityBatch(inputs[:, self.own_columns], targets, inputs[:, list(self.context)])
 
 

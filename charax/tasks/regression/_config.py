@@ -39,7 +39,8 @@ class RegressionConfig(AbstractConfig):
     name: ClassVar[str] = "regress"
 
     data: str = "diabetes"
-    """Data set (diabetes), or the path of a table (.csv, .tsv, .txt, .parquet, .xlsx) or of an .npz with x and y."""
+    """Data set (diabetes), or the path of a table (.csv, .tsv, .txt, .parquet, .xlsx), of an .npz with x and y, or of
+    an x.npy with y.npy next to it."""
     target: tuple[str, ...] = ()
     """Columns of a table to predict from the other columns. By default the column target."""
     separator: Separator | None = None

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, Shaped
 
-from charax.data import RegressionData, RegressionSplit, Standardizer, TableEncoder, read_inputs
+from charax.data import AbstractStoredRows, RegressionData, RegressionSplit, Standardizer, TableEncoder, read_inputs
 from charax.models import ClassifierEnsemble, VectorArchitecture
 from charax.plotting import Section
 from charax.solve import Outcome, Solution, Solver
@@ -198,7 +198,7 @@ class RegressionTask(AbstractTask):
         return self.standardized_values(model, self.spec.standardizer.apply(raw), batch_size=batch_size)
 
     def standardized_values(
-        self, model: eqx.Module, inputs: Float[np.ndarray, "n features"], *, batch_size: int = 256
+        self, model: eqx.Module, inputs: Float[np.ndarray, "n features"] | AbstractStoredRows, *, batch_size: int = 256
     ) -> tuple[Float[np.ndarray, "n targets"], Float[np.ndarray, "n targets"], Float[np.ndarray, "n targets"]]:
         """Predict the targets of standardized inputs, such as those of a split, in the units of the targets.
 

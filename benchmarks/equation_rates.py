@@ -18,7 +18,7 @@ from charax.paper import equations
 RESULT = Path(__file__).parents[1] / "docs" / "results" / "equations" / "rates.json"
 METHODS: tuple[PDEMethod, ...] = ("node-fair", "mlp", "c-node")
 PROBLEMS = ("traffic", "growth", "medium")
-LEARNING_RATES = (3e-3, 1e-2, 3e-2, 1e-1)
+LEARNING_RATES = (3e-3, 1e-2, 3e-2, 1e-1, 3e-1)
 SEED = 100
 
 

@@ -243,6 +243,7 @@ def sample(
     class_name: Class = None,
     context: Path | None = None,
     temperature: float = 1.0,
+    guidance: float = 0.0,
     seed: int = 0,
     output: Path = Path("samples.npz"),
     as_json: Json = False,
@@ -257,6 +258,8 @@ def sample(
         context: A table with the columns that the density was conditioned on with --context. Its rows are taken in
             turn.
         temperature: Multiplies the standard deviation of the base distribution; below 1 samples are more typical.
+        guidance: Above 0, samples are more typical of their class (classifier-free guidance), for a density that was
+            trained with --conditional and --hidden-classes.
         seed: Seed of the samples.
         output: The .npz file to write; the figure is next to it.
     """
@@ -264,7 +267,15 @@ def sample(
 
     if output.suffix == ".png":
         raise ValueError(f"{output} would be overwritten by the figure: give --output the name of an .npz file")
-    samples = train.sample(run, number, seed=seed, temperature=temperature, class_name=class_name, context=context)
+    samples = train.sample(
+        run,
+        number,
+        seed=seed,
+        temperature=temperature,
+        class_name=class_name,
+        context=context,
+        guidance=guidance,
+    )
     output.parent.mkdir(parents=True, exist_ok=True)
     labels = {} if samples.classes is None else {"y": np.asarray(samples.classes)}
     with output.open("wb") as file:

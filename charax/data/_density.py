@@ -120,19 +120,12 @@ def load_density_data(
     path = find_path(name, [*TOYS, *DATASETS])
     options = TableOptions(separator=separator)
     if labelled:
-        return _load_labelled(name, path, seed, options)
+        return _load_labelled(name, path, seed, shrink, options)
     raw = read_unlabelled(path, options)
     encoder = fit_table(raw, fit_numeric_encoder)
     raw = encode(raw, encoder)
     if raw.ndim == 4:
-        if isinstance(raw, AbstractStoredRows):
-            raise DataError(f"{path} has images that do not fit into memory: set {LIMITS['memory'].variable} to more")
-        if raw.dtype != np.uint8:
-            raise DataError(
-                f"{path} has images of type {raw.dtype}: the density of images is over integer gray levels, so give "
-                "bytes from 0 to 255 (uint8)"
-            )
-        return _assemble(name, _split(_shrink(raw, shrink, 255.0, str(path)), seed, path), levels=256)
+        return _assemble(name, _split(_as_levels(raw, path, shrink), seed, path), levels=256)
     splits = _split(raw, seed, path)
     _check_varied(splits[0], () if encoder is None else encoder.columns, path)
     standardizer = fit_standardizer(splits[0], max_value=None)
@@ -158,13 +151,17 @@ def _load_images(name: str, seed: int, shrink: int) -> DensityData:
     return DensityData(name, *splits, levels=levels, standardizer=_identity(levels), classes=raw.classes)
 
 
-def _load_labelled(name: str, path: Path, seed: int, options: TableOptions) -> DensityData:
+def _load_labelled(name: str, path: Path, seed: int, shrink: int, options: TableOptions) -> DensityData:
     raw = read_labelled(path, options)
+    if not isinstance(raw.samples.inputs, Table) and raw.samples.inputs.ndim == 4:
+        splits = [
+            Split(_as_levels(encode(split.inputs, None), path, shrink), split.targets)
+            for split in split_raw(raw, seed=seed)
+        ]
+        return DensityData(name, *splits, levels=256, standardizer=_identity(256), classes=raw.classes)
     if isinstance(raw.samples.inputs, Table):
         fit_numeric_encoder(raw.samples.inputs)  # an error in any split is an error here
     data = assemble(name, raw, split_raw(raw, seed=seed), fit_numeric_encoder)
-    if len(data.input_shape) != 1:
-        raise DataError(f"{path} has images: give rows of numbers, or leave out the classes")
     _check_varied(data.train.inputs, data.columns, path)
     return DensityData(
         name,
@@ -185,6 +182,20 @@ def _check_varied(values: Any, columns: Sequence[str], path: Path) -> None:
     if constant.size:
         which = repr(columns[constant[0]]) if columns else f"{constant[0]} (counted from 0)"
         raise DataError(f"{path}: column {which} is constant, so its density is infinite: remove it")
+
+
+def _as_levels(
+    raw: Shaped[np.ndarray, "n height width channels"] | AbstractStoredRows, path: Path, shrink: int
+) -> Float32[np.ndarray, "n rows columns channels"]:
+    """Images of an own file, shrunk, as gray levels."""
+    if isinstance(raw, AbstractStoredRows):
+        raise DataError(f"{path} has images that do not fit into memory: set {LIMITS['memory'].variable} to more")
+    if raw.dtype != np.uint8:
+        raise DataError(
+            f"{path} has images of type {raw.dtype}: the density of images is over integer gray levels, so give "
+            "bytes from 0 to 255 (uint8)"
+        )
+    return _shrink(raw, shrink, 255.0, str(path))
 
 
 def _shrink(

@@ -19,3 +19,8 @@ from ._layers import Patches as Patches
 from ._layers import mlp as mlp
 from ._parameters import count_parameters as count_parameters
 from ._parameters import summarize as summarize
+from ._unet import PooledConvs as PooledConvs
+from ._unet import UNet as UNet
+from ._unet import count_halvings as count_halvings
+from ._unet import squeeze as squeeze
+from ._unet import unsqueeze as unsqueeze

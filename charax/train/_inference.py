@@ -94,6 +94,7 @@ def sample(
     temperature: float = 1.0,
     class_name: str | None = None,
     context: Path | None = None,
+    guidance: float = 0.0,
 ) -> GeneratedSamples:
     """Draw samples from the density of a run.
 
@@ -104,6 +105,7 @@ def sample(
         temperature: Multiplies the standard deviation of the base distribution.
         class_name: The class to sample from, if the density is conditional; all of them in turn if left out.
         context: A table with the columns that the density is conditioned on, if there are any.
+        guidance: Above 0, samples are more typical of their class, if it was hidden from some samples in training.
 
     Returns:
         The samples, in the units of the data.
@@ -125,7 +127,9 @@ def sample(
     """
     task, model = load_model(folder)
     _check_class(task, class_name)
-    return task.sample(model, n, seed=seed, temperature=temperature, class_name=class_name, context=context)
+    return task.sample(
+        model, n, seed=seed, temperature=temperature, class_name=class_name, context=context, guidance=guidance
+    )
 
 
 def _check_class(task: AbstractTask, class_name: str | None) -> None:

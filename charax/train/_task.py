@@ -215,6 +215,7 @@ class AbstractTask(eqx.Module):
         temperature: float = 1.0,
         class_name: str | None = None,
         context: Path | None = None,
+        guidance: float = 0.0,
     ) -> GeneratedSamples:
         """Draw samples from a learned density.
 
@@ -226,6 +227,7 @@ class AbstractTask(eqx.Module):
             class_name: The class to sample from, if the density is conditional; all of them in turn if left out.
             context: A table with the columns that the density is conditioned on, if there are any. Its rows are taken
                 in turn.
+            guidance: Above 0, samples are more typical of their class, if it was hidden from some samples in training.
 
         Returns:
             The samples, in the units of the data.

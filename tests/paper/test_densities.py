@@ -21,6 +21,15 @@ def count(config: DensityConfig) -> int:
     return config.design(shape, 256)[0].count(shape)
 
 
+def test_the_full_budget_matches_flows_of_equal_size_on_whole_images():
+    configs = Table2(budget="full").configs()
+    assert {(one.data, one.method) for one in configs} == {(d, m) for d in PAPER_FLOWS for m in table2.METHODS}
+    assert {(one.objective, one.shrink) for one in configs} == {("matching", 1)}
+    for plain, characteristic in zip(configs[::2], configs[1::2], strict=True):
+        assert 0.9 < count(plain) / count(characteristic) <= 1
+        assert count(characteristic) < 340_000
+
+
 def test_small_flows_have_equal_sizes():
     configs = Table2(budget="cpu").configs()
     counts = {(config.data, config.method): count(config) for config in configs}

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from charax.fields import AbstractField, Scalar, check_flow_field, describe_field
 from charax.models.flows._augmented_field import AugmentedField
 from charax.models.flows._flow import AbstractFlow, FlowResult, check_sampling, sample_with_retry
+from charax.models.flows._guidance import GuidedField
 from charax.models.flows._traces import AbstractTrace, ExactTrace
 from charax.models.matching import FlowMatching
 from charax.nn import summarize
@@ -223,9 +224,11 @@ class ContinuousFlow(AbstractFlow):
         solver: Solver | None = None,
         context: Float[Array, "batch *_"] | None = None,
         temperature: float = 1.0,
+        guidance: float = 0.0,
     ) -> Float[Array, "batch *state"]:
-        z = temperature * self.scale * jax.random.normal(key, (check_sampling(n, temperature), *self.shape))
-        return sample_with_retry(lambda solver: _solve_inverse(self, z, solver, context), n, solver or Solver())
+        z = temperature * self.scale * jax.random.normal(key, (check_sampling(n, temperature, guidance), *self.shape))
+        flow = eqx.tree_at(lambda flow: flow.field, self, GuidedField(self.field, guidance)) if guidance else self
+        return sample_with_retry(lambda solver: _solve_inverse(flow, z, solver, context), n, solver or Solver())
 
     def base_log_prob(self, u: Float[Array, "batch *state"]) -> Float[Array, "batch"]:
         """Compute the log-density of the base distribution.

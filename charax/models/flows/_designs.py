@@ -12,10 +12,11 @@ from jaxtyping import PRNGKeyArray
 
 from charax.models._names import FlowMethod
 from charax.models.flows._continuous import ContinuousFlow
-from charax.models.flows._fields import image_flow_field, vector_flow_field
+from charax.models.flows._fields import image_flow_field, unet_flow_field, vector_flow_field
 from charax.models.flows._flow import AbstractFlow
 from charax.models.flows._multiscale import MultiScaleFlow
 from charax.models.flows._pixels import Pixels
+from charax.models.flows._single_scale import SingleScaleFlow, state_shape
 from charax.nn import count_parameters
 from charax.solve import Solver
 
@@ -168,6 +169,52 @@ class ImageFlowDesign(AbstractFlowDesign):
             pixels=Pixels(self.levels, self.alpha),
             key=key,
         )
+
+
+@dataclass(frozen=True)
+class SingleScaleFlowDesign(AbstractFlowDesign):
+    """A flow of images with one field, for flow matching.
+
+    ```python
+    from charax.models.flows import SingleScaleFlowDesign
+
+    assert SingleScaleFlowDesign("c-node").count((28, 28, 1)) < 340_000
+    ```
+    """
+
+    method: str
+    """"node" or "c-node"."""
+    width: int = 32
+    """The number of hidden channels at full resolution."""
+    halvings: int = 1
+    """How often the side is halved inside the field."""
+    characteristic_dim: int = 32
+    """The number k of characteristic dimensions."""
+    velocity_width: int = 16
+    """The number of hidden channels of the velocity."""
+    classes: int = 0
+    """The number of classes of a class-conditional density, which takes one-hot classes as its context; 0 for none."""
+    levels: int = 256
+    """The number of grey levels of a pixel."""
+    alpha: float = 1e-6
+    """Keeps the logit away from black and white."""
+    mean: tuple[float, ...] = ()
+    """The mean logit of every pixel, row by row."""
+    std: tuple[float, ...] = ()
+    """The standard deviation of the logit of every pixel."""
+
+    def build(self, shape: tuple[int, ...], *, key: PRNGKeyArray) -> SingleScaleFlow:
+        field = unet_flow_field(
+            self.method,
+            state_shape(shape),
+            width=self.width,
+            halvings=self.halvings,
+            characteristic_dim=self.characteristic_dim,
+            velocity_width=self.velocity_width,
+            context=self.classes,
+            key=key,
+        )
+        return SingleScaleFlow(field, shape, pixels=Pixels(self.levels, self.alpha), mean=self.mean, std=self.std)
 
 
 class PaperFlow(NamedTuple):

@@ -10,7 +10,21 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from charax.fields import AbstractField, CharacteristicField, JointJacobian, NetworkVelocity, PlainField, Read
 from charax.models._methods import parse_method
-from charax.nn import Apply, Chain, Conv, Flatten, FourierFeatures, Linear, Sharpened, find_activation, mlp, split_key
+from charax.nn import (
+    Apply,
+    Chain,
+    Conv,
+    Flatten,
+    FourierFeatures,
+    Linear,
+    PooledConvs,
+    Sharpened,
+    UNet,
+    count_halvings,
+    find_activation,
+    mlp,
+    split_key,
+)
 
 _TIME_FREQUENCIES = (1, 6.0, 4)
 """s is one input with 4 frequencies of its own, of standard deviation 6."""
@@ -197,4 +211,70 @@ def image_flow_field(
             characteristic_dim=characteristic_dim,
             key=keys[4],
         ),
+    )
+
+
+def unet_flow_field(
+    method: str,
+    shape: tuple[int, int, int],
+    *,
+    width: int = 32,
+    halvings: int = 1,
+    characteristic_dim: int = 32,
+    velocity_width: int = 16,
+    context: int = 0,
+    key: PRNGKeyArray,
+) -> AbstractField:
+    """Build a field of images with a large receptive field, for flow matching.
+
+    The plain one is a U-Net of (s, u) and the context. The characteristic one has a U-Net of u for all k derivatives,
+    and a velocity of (s, u) and the context with k numbers per image.
+
+    ```python
+    import jax
+    from charax.models.flows import unet_flow_field
+    from charax.nn import count_parameters
+
+    field = unet_flow_field("c-node", (14, 14, 4), key=jax.random.key(0))
+    assert count_parameters(field) < 340_000
+    ```
+
+    Args:
+        method: "node" for the plain field, "c-node" for the characteristic one.
+        shape: The shape of the state: height, width, channels.
+        width: The number of hidden channels at full resolution.
+        halvings: How often the side is halved, as far as it can be halved evenly.
+        characteristic_dim: The number k of characteristic dimensions.
+        velocity_width: The number of hidden channels of the velocity.
+        context: The number of columns of the context; 0 for none.
+        key: Random key of the initial weights.
+
+    Returns:
+        The field.
+
+    Raises:
+        ValueError: If the method changes the size of the state.
+    """
+    parts = parse_method(method)
+    if parts.lift != "node":
+        raise ValueError(f"a flow keeps the size of its data, so {method!r} cannot be one: choose node or c-node")
+    channels, halvings = shape[2], count_halvings(shape, halvings)
+    reads = ("s", "u", "context") if context else ("s", "u")
+    first, second, third = split_key(key, 3)
+    if not parts.characteristic:
+        body = UNet(channels, width=width, halvings=halvings, timed=True, context=context, key=first)
+        return PlainField(Chain(body, Linear(body.outputs, channels, key=second)), reads=reads)
+    velocity = PooledConvs(
+        channels,
+        characteristic_dim,
+        width=velocity_width,
+        halvings=halvings,
+        timed=True,
+        context=context,
+        key=first,
+    )
+    body = UNet(channels, width=width, halvings=halvings, key=second)
+    return CharacteristicField(
+        NetworkVelocity(velocity, characteristic_dim, reads=reads),
+        JointJacobian(body, hidden=body.outputs, channels=channels, characteristic_dim=characteristic_dim, key=third),
     )

@@ -134,6 +134,7 @@ class AbstractFlow(eqx.Module):
         solver: Solver | None = None,
         context: Float[Array, "batch *_"] | None = None,
         temperature: float = 1.0,
+        guidance: float = 0.0,
     ) -> Float[Array, "batch *state"]:
         """Draw samples.
 
@@ -143,6 +144,8 @@ class AbstractFlow(eqx.Module):
             solver: How to integrate; `Solver()` by default.
             context: One row per sample for a field that reads it.
             temperature: Factor of the base distribution's standard deviation; samples below 1 are more typical.
+            guidance: The weight of `GuidedField`: above 0, samples are more typical of their context. For a field
+                that was trained with contexts that were hidden.
 
         Returns:
             The samples.
@@ -186,8 +189,10 @@ def _per_sample(solver: Solver) -> Solver:
     )
 
 
-def check_sampling(n: int, temperature: float) -> int:
+def check_sampling(n: int, temperature: float, guidance: float = 0.0) -> int:
     """Check the arguments of `sample`, and return `n`."""
+    if not guidance >= 0:
+        raise ValueError(f"guidance must be at least 0, got {guidance}")
     if n < 1:
         raise ValueError(f"the number of samples must be at least 1, got {n}")
     if not temperature > 0:

@@ -11,11 +11,11 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from charax.fields import AbstractField
 from charax.models.flows._continuous import ContinuousFlow, normal_log_prob, solve_inverse
 from charax.models.flows._flow import AbstractFlow, FlowResult, check_sampling, sample_with_retry
-from charax.models.flows._pixels import Pixels, squeeze, unsqueeze
+from charax.models.flows._pixels import Pixels
 from charax.models.flows._scales import Shape, plan_scales
 from charax.models.flows._traces import AbstractTrace, Hutchinson
 from charax.models.matching import FlowMatching
-from charax.nn import split_key
+from charax.nn import split_key, squeeze, unsqueeze
 from charax.solve import Solver
 
 
@@ -239,9 +239,10 @@ class MultiScaleFlow(AbstractFlow):
         solver: Solver | None = None,
         context: Float[Array, "batch *_"] | None = None,
         temperature: float = 1.0,
+        guidance: float = 0.0,
     ) -> Float[Array, "batch *state"]:
-        if context is not None:
-            raise ValueError("a multi-scale flow takes no context: leave it out")
+        if context is not None or guidance:
+            raise ValueError("a multi-scale flow takes no context and no guidance: leave them out")
         z = temperature * jax.random.normal(key, (check_sampling(n, temperature), self.size))
         x = sample_with_retry(lambda solver: _solve_inverse(self, z, solver), n, solver or Solver())
         return self.pixels.quantise(x)

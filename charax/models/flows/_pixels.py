@@ -53,7 +53,8 @@ class Pixels(eqx.Module):
             ValueError: If a pixel is not a grey level.
         """
         if is_concrete(images):
-            low, high = float(np.min(images)), float(np.max(images))
+            values = np.asarray(images)  # also if a traced function closes over them
+            low, high = float(values.min()), float(values.max())
             if not (low >= 0 and high <= self.levels - 1):
                 raise ValueError(
                     f"pixels must be grey levels from 0 to {self.levels - 1}, got {low:g} to {high:g}: "
@@ -110,46 +111,3 @@ class Pixels(eqx.Module):
             Bits per dimension of every image.
         """
         return (math.log(self.levels) - log_prob / size) / math.log(2)
-
-
-def squeeze(u: Float[Array, "batch height width channels"]) -> Float[Array, "batch rows columns more"]:
-    """Turn squares of 2 x 2 pixels into four times the channels.
-
-    ```python
-    import jax.numpy as jnp
-    from charax.models.flows import squeeze, unsqueeze
-
-    u = jnp.arange(32.0).reshape(1, 4, 4, 2)
-    assert squeeze(u).shape == (1, 2, 2, 8) and (unsqueeze(squeeze(u)) == u).all()
-    ```
-
-    Args:
-        u: A batch of images with an even height and width.
-
-    Returns:
-        Images of half the height and width.
-    """
-    batch, height, width, channels = u.shape
-    squares = u.reshape(batch, height // 2, 2, width // 2, 2, channels)
-    return squares.transpose(0, 1, 3, 5, 2, 4).reshape(batch, height // 2, width // 2, 4 * channels)
-
-
-def unsqueeze(u: Float[Array, "batch rows columns more"]) -> Float[Array, "batch height width channels"]:
-    """Invert `squeeze`.
-
-    ```python
-    import jax.numpy as jnp
-    from charax.models.flows import unsqueeze
-
-    assert unsqueeze(jnp.ones((1, 2, 2, 8))).shape == (1, 4, 4, 2)
-    ```
-
-    Args:
-        u: A batch of images whose number of channels is a multiple of four.
-
-    Returns:
-        Images of twice the height and width.
-    """
-    batch, rows, columns, more = u.shape
-    squares = u.reshape(batch, rows, columns, more // 4, 2, 2).transpose(0, 1, 4, 2, 5, 3)
-    return squares.reshape(batch, 2 * rows, 2 * columns, more // 4)

@@ -25,6 +25,9 @@ from charax.train import (
 )
 
 if TYPE_CHECKING:
+    from jaxtyping import Float
+    from numpy import ndarray
+
     from charax.tasks.density._spec import DensityBatch, DensitySpec
     from charax.tasks.density._task import DensityTask
 
@@ -33,6 +36,10 @@ _MATCHING_PASSES = 4
 _MATCHING_STEPS = 100
 """Least numbers of passes over the data, and of steps, in an epoch of flow matching: the evaluation at its end solves,
 and would take most of the time."""
+_EVALUATED = 1_000
+"""Images of a split that are evaluated by default, if the flow is matched."""
+_MOMENT_IMAGES = 10_000
+"""Images of which the moments of the logits are taken."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +84,11 @@ class DensityConfig(AbstractConfig):
     """Standard deviation of their frequencies, instead of the preset's: 6 for toys, 2 for tables; larger for densities
     with thinner parts."""
     conditional: bool = False
-    """Learn a density per class, for tables with classes (y, or a column called target)."""
+    """Learn a density per class, for tables with classes (y, or a column called target); with flow matching also for
+    images with classes."""
+    hidden_classes: float | None = None
+    """With conditional: the fraction of training samples whose class is hidden from the flow, so that samples can be
+    guided (`charax sample --guidance`). By default 0.1 for images, 0 for everything else."""
     context: tuple[str, ...] = ()
     """Learn the density of the other columns of a table given these."""
     objective: Objective = "likelihood"
@@ -97,12 +108,18 @@ class DensityConfig(AbstractConfig):
     points and tables, and more for small ones."""
     trace: Trace | None = None
     """How the trace is computed in training. By default exact for points and tables, hutchinson for images."""
+    probes: int | None = None
+    """Random directions of hutchinson and gaussian, in training and in the evaluation of more than 16 numbers: the
+    error of the estimate falls with the root of their number. By default 1."""
     kinetic_penalty: float = 0.0
     """Weight of the kinetic energy: straighter trajectories, fewer function evaluations."""
     jacobian_penalty: float = 0.0
     """Weight of the squared Frobenius norm of the field's Jacobian: smoother fields, fewer function evaluations."""
     points: int = 25_600
     """Training points of a toy data set."""
+    evaluated: int | None = None
+    """Maximum number of validation images, and of test images, that are evaluated: the first ones after shuffling. By
+    default all; 1,000 for flow matching of images, whose evaluation takes longer than their training."""
     shrink: int = 1
     """Average squares of this many pixels per side first."""
     solver: SolverConfig = field(default_factory=SolverConfig)
@@ -126,11 +143,18 @@ class DensityConfig(AbstractConfig):
                 "characteristic_dim": 1,
                 "blocks": 1,
                 "points": 10,
+                "evaluated": 1,
                 "shrink": 1,
                 "passes": 1,
                 "frequencies": 0,
+                "probes": 1,
+                "hidden_classes": 0,
             },
         )
+        if self.hidden_classes is not None and not (self.conditional and self.hidden_classes < 1):
+            raise ValueError("hidden_classes is a fraction below 1 of samples with classes: add --conditional")
+        if self.probes is not None and self.trace in ("exact", "hutch++"):
+            raise ValueError(f"probes are those of hutchinson and gaussian: the trace {self.trace} has none")
         check_positive(self, "sharpness", "end_time", "frequency_scale")
         check_sizes(self, width="width", characteristic_dim="k", blocks="blocks", points="lines", frequencies="width")
         if self.objective == "likelihood":
@@ -176,13 +200,21 @@ class DensityConfig(AbstractConfig):
         )
         if self.conditional and not loaded.classes:
             raise ValueError(f"{self.data} has no classes to condition on: leave --conditional out")
-        if self.conditional and loaded.levels is not None:
-            raise ValueError("the flows of images cannot be conditioned on classes: leave --conditional out")
+        if self.conditional and loaded.levels is not None and self.objective == "likelihood":
+            raise ValueError(
+                "the multi-scale flow of images cannot be conditioned on classes: add --objective matching, or leave "
+                "--conditional out"
+            )
         spec = density.DensitySpec.from_data(
             loaded, conditional=self.conditional, flip=self._has_flips, context=self.context
         )
+        if loaded.levels is not None and self.objective != "likelihood":
+            mean, std = _logit_moments(loaded.train.inputs, models.Pixels(loaded.levels, _alpha(loaded.levels)))
+            spec = replace(spec, logit_mean=mean, logit_std=std)
         splits = Splits(*(spec.batch(*split) for split in (loaded.train, loaded.validation, loaded.test)))
-        return TaskData(splits._replace(train=self._repeat(splits.train, spec)), spec, loaded.notes)
+        count = self.evaluated or (_EVALUATED if spec.logit_mean else None)
+        held_out = {name: _first(getattr(splits, name), count) for name in ("validation", "test")}
+        return TaskData(splits._replace(train=self._repeat(splits.train, spec), **held_out), spec, loaded.notes)
 
     def _repeat(self, split: "DensityBatch", spec: "DensitySpec") -> "DensityBatch":
         """Repeat the rows of an epoch of matching, which is short, where its evaluation is not."""
@@ -205,11 +237,16 @@ class DensityConfig(AbstractConfig):
 
     def build_task(self, spec: "DensitySpec") -> "DensityTask":
         design, solver = self.design(spec.shape, spec.levels, classes=len(spec.classes) + len(spec.context))
+        if isinstance(design, models.SingleScaleFlowDesign):
+            design = replace(design, mean=spec.logit_mean, std=spec.logit_std)
+        hidden = 0.1 if spec.classes and spec.levels is not None else 0.0
         return self.task_type()(
             design=design,
             solver=self.solver.build(solver, exact=True),
             spec=spec,
             trace=self.trace or ("exact" if spec.levels is None else "hutchinson"),
+            probes=self.probes or 1,
+            hidden_classes=hidden if self.hidden_classes is None else self.hidden_classes,
             kinetic_penalty=self.kinetic_penalty,
             jacobian_penalty=self.jacobian_penalty,
             matching=None if self.objective == "likelihood" else self._matching(spec),
@@ -217,6 +254,8 @@ class DensityConfig(AbstractConfig):
         )
 
     def _matching(self, spec: "DensitySpec") -> "density.MatchingDesign":
+        if spec.levels is not None and self.coupling == "ot":
+            raise ValueError("partners of images are not coupled: leave --coupling out")
         coupling: CouplingName = "independent" if spec.context or spec.levels is not None else "ot"
         return density.MatchingDesign(self.path or "linear", self.times or "data", self.coupling or coupling)
 
@@ -237,10 +276,6 @@ class DensityConfig(AbstractConfig):
             ValueError: If a size has no meaning for such samples.
         """
         preset, solver = self._preset(levels)
-        if self.objective != "likelihood" and isinstance(preset, models.ImageFlowDesign):
-            raise ValueError(
-                "the flow of images has a field for every scale, so it cannot be matched: use --objective likelihood"
-            )
         given = {
             "width": self.width,
             "characteristic_dim": self.characteristic_dim,
@@ -262,13 +297,20 @@ class DensityConfig(AbstractConfig):
             tolerance = 1e-5 if self.objective == "likelihood" else 1e-4
             return self._vector_preset(), solve.Solver("dopri5", rtol=tolerance, atol=tolerance)
         if self.preset == "paper":
+            if self.objective != "likelihood":
+                raise ValueError(
+                    "the paper's flow of images has a field for every scale, so it cannot be matched: use --objective "
+                    "likelihood, or preset small"
+                )
             if self.data not in models.PAPER_FLOWS:
                 raise ValueError(
                     f"the paper has no flow for {self.data!r}: use preset small, or {', '.join(models.PAPER_FLOWS)}"
                 )
             return models.paper_flow_design(self.data, self.method), models.PAPER_FLOW_SOLVER
-        alpha = 1e-6 if levels == 256 else 1e-2
-        design = models.ImageFlowDesign(self.method, width=24, depth=2, levels=levels, alpha=alpha)
+        if self.objective != "likelihood":
+            design = models.SingleScaleFlowDesign(self.method, levels=levels, alpha=_alpha(levels))
+            return design, solve.Solver("dopri5", rtol=1e-3, atol=1e-3)
+        design = models.ImageFlowDesign(self.method, width=24, depth=2, levels=levels, alpha=_alpha(levels))
         return design, solve.Solver("bosh3", rtol=1e-2, atol=1e-2)
 
     def _vector_preset(self) -> "models.VectorFlowDesign":
@@ -293,3 +335,31 @@ class DensityConfig(AbstractConfig):
 
     def resolve_paths(self) -> Self:
         return replace(self, data=absolute_path(self.data, {*data.DATASETS, *data.TOYS}))
+
+
+def _first(split: "DensityBatch", count: int | None) -> "DensityBatch":
+    if count is None or count >= len(split.inputs):
+        return split
+    from numpy import arange
+
+    rows = arange(count)
+    return split._replace(**{name: part[rows] for name, part in split._asdict().items() if part is not None})
+
+
+def _alpha(levels: int) -> float:
+    """How far the logit stays away from black and white."""
+    return 1e-6 if levels == 256 else 1e-2
+
+
+def _logit_moments(
+    images: "Float[ndarray, 'n height width channels']", pixels: "models.Pixels"
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """The mean and the standard deviation of the logit of every pixel, with one draw of noise per image."""
+    import numpy as np
+    from scipy.special import logit
+
+    rows = images[:_MOMENT_IMAGES]
+    noise = np.random.default_rng(0).uniform(size=rows.shape)
+    logits = logit(pixels.alpha + (1 - 2 * pixels.alpha) * (rows + noise) / pixels.levels)
+    flat = logits.reshape(len(rows), -1)
+    return tuple(flat.mean(axis=0).tolist()), tuple(flat.std(axis=0).clip(min=1e-2).tolist())

@@ -40,6 +40,10 @@ class DensitySpec:
     """Whether training images are mirrored at random."""
     context: tuple[int, ...] = ()
     """The columns of a table to condition on, by their number; empty for a density of all columns."""
+    logit_mean: tuple[float, ...] = ()
+    """The mean logit of every pixel of the training images, for a flow that standardizes them."""
+    logit_std: tuple[float, ...] = ()
+    """The standard deviation of the logit of every pixel."""
 
     @classmethod
     def from_data(

@@ -1,6 +1,7 @@
 """Densities: negative log-likelihood, or bits per dimension of images."""
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from charax.models.flows import (
     FlowResult,
     Hutchinson,
     HutchPlusPlus,
+    hide_context,
 )
 from charax.models.flows._continuous import solve_inverse
 from charax.plotting import Section
@@ -39,13 +41,13 @@ from charax.train import (
     standardize,
 )
 
-TRACES: dict[str, AbstractTrace] = {
-    "exact": ExactTrace(),
-    "hutchinson": Hutchinson(),
-    "gaussian": Hutchinson(distribution="gaussian"),
-    "hutch++": HutchPlusPlus(),
+TRACES: dict[str, Callable[[int], AbstractTrace]] = {
+    "exact": lambda probes: ExactTrace(),
+    "hutchinson": lambda probes: Hutchinson(probes),
+    "gaussian": lambda probes: Hutchinson(probes, "gaussian"),
+    "hutch++": lambda probes: HutchPlusPlus(),
 }
-"""The traces by name."""
+"""The traces by name, for a number of probes."""
 
 _FINETUNE_FROM = 0.75
 """The fraction of the epochs after which flow matching is followed by maximum likelihood."""
@@ -86,6 +88,10 @@ class DensityTask(AbstractTask):
     """The description of the data."""
     trace: str = eqx.field(static=True, default="exact")
     """How the trace is computed in training, by name."""
+    probes: int = eqx.field(static=True, default=1)
+    """Random directions of an estimated trace."""
+    hidden_classes: float = eqx.field(static=True, default=0.0)
+    """The fraction of training samples whose context is hidden."""
     kinetic_penalty: float = eqx.field(static=True, default=0.0)
     """Weight of the kinetic energy."""
     jacobian_penalty: float = eqx.field(static=True, default=0.0)
@@ -133,17 +139,18 @@ class DensityTask(AbstractTask):
     def loss(
         self, model: eqx.Module, batch: DensityBatch, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
-        key, flip_key = jax.random.split(key)
+        key, flip_key, hide_key = jax.random.split(key, 3) if self.hidden_classes else (*jax.random.split(key), key)
         inputs = jnp.asarray(batch.inputs)
         if self.spec.flip:
             flip = jax.random.bernoulli(flip_key, shape=(len(inputs), 1, 1, 1))
             inputs = jnp.where(flip, inputs[:, :, ::-1], inputs)
         batch, regularized = batch._replace(inputs=inputs), self.kinetic_penalty > 0 or self.jacobian_penalty > 0
+        context = self._context(batch)
+        if context is not None and self.hidden_classes:
+            context = hide_context(context, self.hidden_classes, key=hide_key)
         if self.matching is not None:
             source = None if batch.source is None else jnp.asarray(batch.source)
-            losses = _flow(model).match(
-                inputs, self.matching.build(), source=source, context=self._context(batch), key=key
-            )
+            losses = _flow(model).match(inputs, self.matching.build(), source=source, context=context, key=key)
             # A stage of likelihood reports more; null is what an epoch of matching has to say about it.
             unknown = (self.spec.loss_name, "kinetic", "jacobian") if self.finetuned and regularized else ()
             return losses.mean(), {
@@ -151,7 +158,7 @@ class DensityTask(AbstractTask):
                 "nfe": jnp.ones(()),
                 **dict.fromkeys(unknown, jnp.full((), jnp.nan)),
             }
-        result = self._evaluate(model, batch, TRACES[self.trace], key, with_energies=regularized)
+        result = self._evaluate(model, inputs, context, self._training_trace, key, with_energies=regularized)
         likelihood = _flow(model).loss(result.log_prob).mean()
         values = {name: value.mean() for name, value in _counts(result, len(inputs)).items()}
         if result.kinetic is None or result.jacobian_norm is None:
@@ -162,7 +169,8 @@ class DensityTask(AbstractTask):
 
     def metrics(self, model: eqx.Module, batch: DensityBatch) -> dict[str, Float[Array, "batch"]]:
         # The same noise in every evaluation, so that epochs can be compared.
-        result = self._evaluate(model, batch, self._evaluation_trace, jax.random.key(0))
+        inputs, context = jnp.asarray(batch.inputs), self._context(batch)
+        result = self._evaluate(model, inputs, context, self._evaluation_trace, jax.random.key(0))
         loss = _flow(model).loss(result.log_prob)
         return {"loss": loss, self.spec.loss_name: loss, **_counts(result, len(batch.inputs))}
 
@@ -230,7 +238,13 @@ class DensityTask(AbstractTask):
         temperature: float = 1.0,
         class_name: str | None = None,
         context: Path | None = None,
+        guidance: float = 0.0,
     ) -> GeneratedSamples:
+        if guidance and not self.hidden_classes:
+            raise ValueError(
+                "guidance needs a flow that knows the density of all classes, too: train it with --conditional "
+                "--hidden-classes 0.1"
+            )
         spec, classes = self.spec, self.spec.classes
         check_limit("cells", n * math.prod(spec.shape), f"{n:,} samples of shape {spec.shape}", "have")
         chosen = np.arange(n) % max(len(classes), 1) if class_name is None else np.full(n, classes.index(class_name))
@@ -238,7 +252,12 @@ class DensityTask(AbstractTask):
         given = None if columns is None else columns[np.arange(n) % len(columns)]
         batch = DensityBatch(np.zeros((n, *spec.shape), np.float32), chosen.astype(np.int32), given)
         drawn = _flow(model).sample(
-            n, key=jax.random.key(seed), solver=self.solver, context=self._context(batch), temperature=temperature
+            n,
+            key=jax.random.key(seed),
+            solver=self.solver,
+            context=self._context(batch),
+            temperature=temperature,
+            guidance=guidance,
         )
         values = spec.join_columns(np.asarray(drawn, np.float32), given)
         labels = [classes[label] for label in chosen] if classes else None
@@ -304,7 +323,11 @@ class DensityTask(AbstractTask):
 
     @property
     def _evaluation_trace(self) -> AbstractTrace:
-        return ExactTrace() if math.prod(self.spec.shape) <= _EXACT_UP_TO else TRACES[self.trace]
+        return ExactTrace() if math.prod(self.spec.shape) <= _EXACT_UP_TO else self._training_trace
+
+    @property
+    def _training_trace(self) -> AbstractTrace:
+        return TRACES[self.trace](self.probes)
 
     def report(self, model: eqx.Module, splits: Splits, *, data: str) -> list[Section]:
         from charax.tasks.density._report import report_flow
@@ -320,19 +343,15 @@ class DensityTask(AbstractTask):
     def _evaluate(
         self,
         model: eqx.Module,
-        batch: DensityBatch,
+        inputs: Float[Array, "batch *shape"],
+        context: Float[Array, "batch columns"] | None,
         trace: AbstractTrace,
         key: PRNGKeyArray,
         *,
         with_energies: bool = False,
     ) -> FlowResult:
         return _flow(model).evaluate(
-            jnp.asarray(batch.inputs),
-            solver=self.solver,
-            trace=trace,
-            context=self._context(batch),
-            with_energies=with_energies,
-            key=key,
+            inputs, solver=self.solver, trace=trace, context=context, with_energies=with_energies, key=key
         )
 
 

@@ -1,0 +1,91 @@
+"""`charax train density --objective matching` of images: with and without classes."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from charax.models.flows import Hutchinson
+from charax.tasks.density import DensityConfig, DensityTask
+from charax.train import LoopConfig, load_run
+
+SMALL = "--objective matching --width 4 --characteristic-dim 2 --solver euler --steps 2 --epochs 2 --batch-size 16"
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    """Dark and bright images of 4 x 4 pixels, with their classes."""
+    bright = np.arange(120) % 2
+    noise = np.random.default_rng(0).integers(0, 60, (120, 4, 4))
+    path = tmp_path_factory.mktemp("data") / "pictures.npz"
+    np.savez(path, x=(noise + 180 * bright[:, None, None]).astype(np.uint8), y=np.array(["dark", "bright"])[bright])
+    return path
+
+
+@pytest.fixture(scope="module")
+def config(pictures) -> DensityConfig:
+    return DensityConfig(
+        data=str(pictures), objective="matching", width=4, characteristic_dim=2, loop=LoopConfig(batch_size=16)
+    )
+
+
+def test_logits_of_the_training_images_are_standardized_pixel_by_pixel(config):
+    data = config.load_data()
+    flow = config.build_task(data.spec).build(jax.random.key(0))
+    x = flow.pixels.dequantise(jnp.asarray(data.splits.train.inputs), key=jax.random.key(0))
+    state, _ = flow._standardize(x)
+    np.testing.assert_allclose(state.mean(0), 0, atol=0.2)
+    np.testing.assert_allclose(state.std(0), 1, atol=0.2)
+
+
+def test_a_run_with_classes_draws_them_by_name_with_guidance(pictures, ask, tmp_path):
+    place = ["--data", pictures, "--output", tmp_path, "--name", "run"]
+    trained = ask("train", "density", *SMALL.split(), "--conditional", "--learning-rate", "0.02", *place)
+    assert trained["objective"] == "matching"
+    assert ask("evaluate", tmp_path / "run")["bits_per_dim"] == pytest.approx(trained["bits_per_dim"], rel=1e-6)
+    drawn = {}
+    for guidance in (0, 3):
+        flags = ["-n", 20, "--class", "bright", "--guidance", guidance, "--output", tmp_path / "new.npz"]
+        ask("sample", tmp_path / "run", *flags)
+        with np.load(tmp_path / "new.npz") as file:
+            assert set(file["y"]) == {"bright"}
+            drawn[guidance] = file["x"]
+    assert drawn[0].shape == (20, 4, 4, 1)
+    assert (drawn[0] != drawn[3]).any()
+    task = load_run(tmp_path / "run").trained.task
+    assert isinstance(task, DensityTask)
+    assert (task.hidden_classes, len(task.spec.logit_std)) == (0.1, 16)
+
+
+def test_guidance_needs_classes_that_were_hidden(config):
+    task = config.build_task(config.load_data().spec)
+    with pytest.raises(ValueError, match="--hidden-classes"):
+        task.sample(task.build(jax.random.key(0)), 2, guidance=1.0)
+
+
+def test_hidden_classes_do_not_reach_the_flow(config):
+    """The gradient of the loss with respect to the weights of the classes is that of the samples that show theirs."""
+    labelled = dataclasses.replace(config, conditional=True, method="node")
+    data = labelled.load_data()
+    batch = jax.tree.map(lambda part: part[:16], data.splits.train)
+
+    def gradient(fraction: float) -> float:
+        task = dataclasses.replace(labelled, hidden_classes=fraction).build_task(data.spec)
+        model = task.build(jax.random.key(0))
+        found = jax.jit(jax.grad(lambda model: task.loss(model, batch, jax.random.key(0))[0]))(model)
+        layers = found.flow.field.network.layers[0].embedding.layers  # features of the time and two classes, then dense
+        return float(jnp.abs(layers[1].weight[1:3]).max())
+
+    assert gradient(0.0) > 1e-6
+    assert gradient(0.9999) == 0
+
+
+def test_settings_reach_the_task_and_the_data(config):
+    spec = config.load_data().spec
+    task = dataclasses.replace(config, probes=3).build_task(spec)
+    assert task._training_trace == Hutchinson(3)
+    few = dataclasses.replace(config, evaluated=5).load_data().splits
+    assert (len(few.validation.inputs), len(few.test.inputs)) == (5, 5)
+    assert len(few.train.inputs) > 50

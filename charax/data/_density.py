@@ -153,7 +153,7 @@ def _load_images(name: str, seed: int, shrink: int) -> DensityData:
 
 def _load_labelled(name: str, path: Path, seed: int, shrink: int, options: TableOptions) -> DensityData:
     raw = read_labelled(path, options)
-    if not isinstance(raw.samples.inputs, Table) and raw.samples.inputs.ndim == 4:
+    if isinstance(raw.samples.inputs, np.ndarray | AbstractStoredRows) and raw.samples.inputs.ndim == 4:
         splits = [
             Split(_as_levels(encode(split.inputs, None), path, shrink), split.targets)
             for split in split_raw(raw, seed=seed)

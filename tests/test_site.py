@@ -1,5 +1,6 @@
 """The site's sources: nothing public is missing from the reference, and no internal link is dead."""
 
+import ast
 import importlib.util
 import inspect
 import re
@@ -56,6 +57,9 @@ def test_every_command_is_in_the_reference(tmp_path):
             assert f"## charax {words}\n" in page
     assert "--learning-rate" in page
     assert "\x1b" not in page
+    # The examples of docstrings are for the API: the fences on the page are those around each command's help.
+    assert page.count("```") == 2 * page.count("\n## charax ")
+    assert "import charax" not in page
 
 
 def test_markdown_in_docstrings_becomes_what_sphinx_reads():
@@ -104,3 +108,26 @@ def test_learning_pages_are_executed():
 
 def test_the_site_needs_sphinx_only_to_build():
     assert "sphinx" not in sys.modules
+
+
+def templates() -> list[str]:
+    """The texts in the package, with … in place of what is filled in."""
+    found: list[str] = []
+    for path in (ROOT / "charax").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.JoinedStr):
+                parts = [part.value if isinstance(part, ast.Constant) else "…" for part in node.values]
+                found.append("".join(map(str, parts)))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.append(node.value)
+    return found
+
+
+def test_messages_of_the_troubleshooting_page_are_those_of_the_package():
+    page = (ROOT / "docs" / "howto" / "troubleshoot.md").read_text()
+    quoted = re.findall(r"^### (.+)$", page, re.MULTILINE) + re.findall(r"^\| ((?:The|Stiff).+?) \|", page, re.MULTILINE)
+    texts = "\n".join(text.replace("\n", " ") for text in templates())
+    assert len(quoted) > 25
+    for message in quoted:
+        words = ".*".join(map(re.escape, message.split("…")))
+        assert re.search(words, texts), f"no message of the package reads {message!r}"

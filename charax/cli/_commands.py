@@ -1,5 +1,7 @@
 """The tree of commands. Only the part of it that the arguments name is built, which keeps `--help` fast."""
 
+import inspect
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,6 +22,8 @@ from charax.train import TASKS
 T = TypeVar("T")
 Build = Callable[[], Callable[..., None]]
 """Makes a command."""
+_FENCED = re.compile(r"^\s*```.*?^\s*```", re.DOTALL | re.MULTILINE)
+"""An example in a docstring."""
 
 
 def parse_and_run(arguments: Sequence[str], prepare: Callable[[], None] | None = None) -> None:
@@ -38,13 +42,34 @@ def parse_and_run(arguments: Sequence[str], prepare: Callable[[], None] | None =
         for leaf, build in _only(command, second).items():
             group.command(_after(prepare, build()), name=leaf)  # pyright: ignore[reportCallIssue, reportArgumentType]
         app.command(group, name=name)
-    with _plain_messages(), _plain_warnings():
+    with _plain_help(), _plain_messages(), _plain_warnings():
         app.cli(
             prog="charax",
             description="Characteristic Neural ODEs.",
             args=list(arguments),
             config=(tyro.conf.FlagCreatePairsOff, tyro.conf.OmitArgPrefixes),
         )
+
+
+@contextmanager
+def _plain_help() -> Iterator[None]:
+    """Leave the examples of docstrings out of `--help`, and wrap its text where the terminal ends, not the source."""
+    try:
+        from tyro import _strings  # not public; without it there are the examples
+
+        before = _strings.remove_single_line_breaks
+    except (ImportError, AttributeError):
+        yield
+        return
+
+    def unwrap(text: str) -> str:
+        return before(inspect.cleandoc(_FENCED.sub("", text)))
+
+    _strings.remove_single_line_breaks = unwrap
+    try:
+        yield
+    finally:
+        _strings.remove_single_line_breaks = before
 
 
 @contextmanager

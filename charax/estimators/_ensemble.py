@@ -24,6 +24,7 @@ from charax.train import (
     catch_failed_solve,
     flatten_model,
     quick_compilation,
+    small_products,
 )
 from charax.train._config import BATCH_SIZE, EPOCHS
 from charax.train._parameters import Unflatten
@@ -197,7 +198,7 @@ def _program(objective: AbstractObjective, optimizer: OptimizerConfig, epochs: i
 
     return _Program(
         jax.jit(jax.vmap(start)),
-        jax.jit(jax.vmap(epoch, in_axes=(0, None, 0, 0)), compiler_options=quick_compilation()),
+        jax.jit(jax.vmap(epoch, in_axes=(0, None, 0, 0)), compiler_options={**quick_compilation(), **small_products()}),
     )
 
 

@@ -13,6 +13,10 @@ from charax.solve._explicit.tableau import Tableau, Y
 MAX_STATES = 32
 """The gradient of more steps than this keeps the states between so many segments, and recomputes the others."""
 
+_UNROLLED = 2
+"""Up to so many steps of vectors are no loop: a gradient takes three quarters of the time, and compiles no longer. The
+program of a convolution would be twice as long."""
+
 
 def integrate_fixed(
     tableau: Tableau, vector_field: Callable[[Float[Array, ""], Y], Y], y0: Y, steps: int, *, recompute: bool
@@ -34,7 +38,8 @@ def integrate_fixed(
     policy = None if recompute else is_product
     step = jax.checkpoint(step, prevent_cse=False, policy=policy)
     if not recompute or steps <= MAX_STATES:
-        return lax.scan(step, y0, jnp.arange(steps))[0]
+        has_vectors = all(leaf.ndim <= 2 for leaf in jax.tree.leaves(y0))
+        return lax.scan(step, y0, jnp.arange(steps), unroll=has_vectors and steps <= _UNROLLED)[0]
     length = -(-steps // MAX_STATES)
     segments, rest = divmod(steps, length)
     segment = jax.checkpoint(lambda y, numbers: lax.scan(step, y, numbers), prevent_cse=False)

@@ -86,9 +86,9 @@ _COLUMNS = (
     Column("equation", "problem"),
     Column("method", "method"),
     Column("noise", "noise", ".2f"),
-    Column("inside, %", "error_inside_percent", ".3f", "error_inside_percent_sd"),
-    Column("beyond, %", "error_beyond_percent", ".3f", "error_beyond_percent_sd"),
-    Column("coefficients, %", "coefficient_error_percent", ".3f"),
+    Column("inside, %", "error_inside_percent", ".2g", "error_inside_percent_sd"),
+    Column("beyond, %", "error_beyond_percent", ".2g", "error_beyond_percent_sd"),
+    Column("coefficients, %", "coefficient_error_percent", ".2g"),
     Column("right terms", "right_terms", ".2f"),
     Column("CPU s", "cpu_seconds", ".0f"),
 )

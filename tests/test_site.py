@@ -69,7 +69,12 @@ def test_markdown_in_docstrings_becomes_what_sphinx_reads():
 
 
 def pages() -> list[Path]:
-    sources = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    sources = [
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        ROOT / "CHANGELOG.md",
+        *sorted((ROOT / "docs").rglob("*.md")),
+    ]
     return [page for page in sources if not str(page.relative_to(ROOT)).startswith(GENERATED)]
 
 
@@ -96,6 +101,13 @@ def test_no_internal_link_is_dead(page):
         assert generated or found.exists(), f"{page}: {link} does not exist"
         if anchor and found.suffix == ".md" and not generated:
             assert anchor in anchors(found), f"{page}: {link} has no such heading"
+
+
+def test_links_of_pages_from_outside_are_taken_from_their_place():
+    including = [page for page in pages() if "```{include} ../../" in page.read_text()]
+    assert len(including) == 2
+    for page in including:
+        assert ":relative-docs: docs/\n" in page.read_text(), f"the links of {page.name} lead nowhere on the site"
 
 
 def test_learning_pages_are_executed():
@@ -125,7 +137,9 @@ def templates() -> list[str]:
 
 def test_messages_of_the_troubleshooting_page_are_those_of_the_package():
     page = (ROOT / "docs" / "howto" / "troubleshoot.md").read_text()
-    quoted = re.findall(r"^### (.+)$", page, re.MULTILINE) + re.findall(r"^\| ((?:The|Stiff).+?) \|", page, re.MULTILINE)
+    quoted = re.findall(r"^### (.+)$", page, re.MULTILINE) + re.findall(
+        r"^\| ((?:The|Stiff).+?) \|", page, re.MULTILINE
+    )
     texts = "\n".join(text.replace("\n", " ") for text in templates())
     assert len(quoted) > 25
     for message in quoted:

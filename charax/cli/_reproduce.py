@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from charax import select, train
-from charax.cli._print import Json, print_report
+from charax.cli._print import Json, print_answer, print_report
 from charax.paper import AbstractExperiment
 from charax.paper.ablation import report_selection
 from charax.tasks import ClassificationConfig
@@ -19,9 +19,14 @@ def reproduce_command(experiment_type: type[AbstractExperiment]) -> Callable[...
         sweep: SweepConfig,
         *,
         output: Path | None = None,
+        redraw: bool = False,
         as_json: Json = False,
     ) -> None:
         folder = _check_folder(output or Path("runs") / experiment.label)
+        if redraw:
+            figures = [str(path) for path in experiment.redraw(folder)]
+            print_answer({"figures": figures}, ["figure"], [[path] for path in figures], as_json=as_json)
+            return
         report = experiment.run(folder, Sweep(sweep, progress=train.make_progress()))
         print_report(report, report.write(folder), as_json=as_json)
 
@@ -29,6 +34,7 @@ def reproduce_command(experiment_type: type[AbstractExperiment]) -> Callable[...
 
     Args:
         output: Folder of the runs, the table and the figures. By default runs/{experiment_type.name}, with the budget.
+        redraw: Only draw the figures again, from the JSON file that an earlier run left in the folder.
     """
     return command
 

@@ -118,41 +118,53 @@ def largest_width(count: Callable[[int], int], target: int) -> int:
     return low
 
 
-def plot_dynamics(dynamics: Mapping[str, Sequence[MethodResult]], path: Path, *, metric: str = "accuracy") -> Path:
+def record_curves(trained: Mapping[str, Sequence[MethodResult]], *metrics: str) -> list[dict[str, Any]]:
+    """What `plot_dynamics` shows, as it is stored: validation metrics after every epoch, per seed."""
+    return [
+        {"training": training, "dataset": one.dataset, "method": one.method}
+        | {f"validation_{metric}": one.learning_curves(metric) for metric in metrics}
+        for training, results in trained.items()
+        for one in results
+    ]
+
+
+_LABELS = {"accuracy": "accuracy", "nll": "NLL, nats", "bits_per_dim": "bits per dimension", "nfe": "evaluations"}
+
+
+def plot_dynamics(dynamics: Sequence[Mapping[str, Any]], path: Path, *, metric: str = "accuracy") -> Path:
     """A validation metric over the epochs: a row of panels for each way of training, a column for each data set.
 
-    Red is NODE and blue is C-NODE; the line is the mean over seeds, the band spans the worst to the best. A data set
-    with one epoch has no curve: it is left out if others have more.
+    The line is the mean over seeds, the band spans the worst to the best. A data set with one epoch has no curve: it
+    is left out if others have more.
     """
-    several = lambda result: len(result.learning_curves(metric)[0]) > 1
-    some = any(several(result) for results in dynamics.values() for result in results)
-    kept = {name: [one for one in results if several(one) or not some] for name, results in dynamics.items()}
-    shown = {name: results for name, results in kept.items() if results}
-    datasets = list(dict.fromkeys(one.dataset for results in shown.values() for one in results))
-    rows, columns = max(1, len(shown)), max(1, len(datasets))
-    with plotting.save_figure(path, width=1.2 + 2.8 * columns, height=0.6 + 2.2 * rows) as figure:
-        axes = figure.subplots(rows, columns, squeeze=False, sharex="col", sharey="col")
-        for row, (name, results) in zip(axes, shown.items(), strict=False):
-            for axis, dataset in zip(row, datasets, strict=True):
-                for result in (one for one in results if one.dataset == dataset):
-                    _plot_curve(axis, result, metric)
-                axis.set_title(f"{dataset}, {name}" if name else dataset)
+    curves = lambda row: row[f"validation_{metric}"]
+    several = [row for row in dynamics if len(curves(row)[0]) > 1]
+    shown = several or list(dynamics)
+    trainings = list(dict.fromkeys(row["training"] for row in shown)) or [""]
+    datasets = list(dict.fromkeys(row["dataset"] for row in shown)) or [""]
+    spread = ", mean and range over seeds" if any(len(curves(row)) > 1 for row in shown) else ""
+    width, height = max(4.6, 1.2 + 2.8 * len(datasets)), 0.9 + 2.2 * len(trainings)
+    with plotting.save_figure(path, width=width, height=height) as figure:
+        axes = figure.subplots(len(trainings), len(datasets), squeeze=False, sharex="col", sharey="col")
+        for line, training in zip(axes, trainings, strict=True):
+            for axis, dataset in zip(line, datasets, strict=True):
+                for row in (one for one in shown if (one["training"], one["dataset"]) == (training, dataset)):
+                    plot_curve(axis, curves(row), plotting.method_color(row["method"]), row["method"])
+                axis.set_title(f"{dataset}, {training}" if training else dataset)
                 axis.xaxis.get_major_locator().set_params(integer=True)
-            row[0].set_ylabel(f"validation {metric.replace('_', ' ')}")
+            line[0].set_ylabel(f"validation {_LABELS[metric]}")
         for axis in axes[-1]:
             axis.set_xlabel("epoch")
         axes[0, -1].legend()
+        figure.suptitle(f"Learning curves on validation data{spread}", fontsize="medium")
     return path
 
 
-def _plot_curve(axis, result: MethodResult, metric: str) -> None:
-    curves = result.learning_curves(metric)
+def plot_curve(axis: Any, curves: Sequence[Sequence[float | None]], color: str, label: str) -> None:
+    """A metric over the epochs: the mean over seeds, and the band of all seeds."""
     columns = by_epoch(curves)
     epochs = range(1, 1 + len(columns))
-    colour = {"node": plotting.NODE, "c-node": plotting.C_NODE}[result.method]
-    axis.plot(
-        epochs, [statistics.mean(each) for each in columns], "o-", markersize=3, color=colour, label=result.method
-    )
+    axis.plot(epochs, [statistics.mean(each) for each in columns], "o-", markersize=3, color=color, label=label)
     if len(curves) > 1:
         lower, upper = [min(each) for each in columns], [max(each) for each in columns]
-        axis.fill_between(epochs, lower, upper, color=colour, alpha=0.15, linewidth=0)
+        axis.fill_between(epochs, lower, upper, color=color, alpha=0.15, linewidth=0)

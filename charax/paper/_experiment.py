@@ -1,11 +1,11 @@
 """What every reproduction of a table or figure has in common."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from charax.paper._report import Report
+from charax.paper._report import Figure, Report
 from charax.train import Sweep
 
 
@@ -38,6 +38,40 @@ class AbstractExperiment(ABC):
             ValueError: If a setting cannot be used, or the folder has a run with other settings.
             SweepError: If some runs failed; the others are finished.
         """
+
+    def figures(self, stored: Mapping[str, Any]) -> Mapping[str, Figure]:
+        """Choose the figures whose numbers are all in the JSON file of a report.
+
+        Args:
+            stored: The content of NAME.json.
+
+        Returns:
+            The figures by file name; none by default.
+        """
+        return {}
+
+    def redraw(self, folder: Path) -> list[Path]:
+        """Draw the figures again from the JSON file of an earlier run, without its runs.
+
+        Args:
+            folder: The folder with NAME.json.
+
+        Returns:
+            The figures.
+
+        Raises:
+            ValueError: If there is no such file, or it has not the numbers of any figure.
+        """
+        from charax.train._json import read_json
+
+        path = folder / f"{self.name}.json"
+        try:
+            figures = self.figures(read_json(path, missing="give the --output of an earlier run"))
+        except KeyError as error:
+            raise ValueError(f"{path} lacks {error}, which the figures need: leave --redraw out") from error
+        if not figures:
+            raise ValueError(f"the figures of {self.name} are drawn from its runs: leave --redraw out")
+        return [draw(folder / name) for name, draw in figures.items()]
 
 
 def choose(given: Sequence[str], known: Sequence[str], what: str, budget: str) -> tuple[str, ...]:

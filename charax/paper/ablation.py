@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from charax import select
 from charax.models import Preset
 from charax.paper._experiment import AbstractExperiment, choose
-from charax.paper._report import Column, Report
+from charax.paper._report import Column, Figure, Report
 from charax.tasks import ClassificationConfig
 from charax.train import LoopConfig, OptimizerConfig, SolverConfig, Sweep
 
@@ -137,6 +137,23 @@ class Ablation(AbstractExperiment):
         title, changed = f"Ablation of k, budget {self.budget}", f"Changed from the paper: {setting.changed}. "
         return report_selection(selections, title, changed)
 
+    def figures(self, stored: Mapping[str, Any]) -> Mapping[str, Figure]:
+        return plot_stored(stored)
+
+
+def plot_stored(stored: Mapping[str, Any]) -> Mapping[str, Figure]:
+    """The figure of a selection from its rows."""
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    for row in stored["rows"]:
+        groups.setdefault(row["dataset"], []).append(row)
+
+    def plot(path: Path) -> Path:
+        from charax.select._plots import plot_rows
+
+        return plot_rows(list(groups.values()), path)
+
+    return {"ablation.png": plot}
+
 
 def report_selection(selections: "Sequence[Selection]", title: str, note: str = "") -> Report:
     """Report the selection of k on one or more data sets."""
@@ -144,13 +161,14 @@ def report_selection(selections: "Sequence[Selection]", title: str, note: str = 
     picked = {selection.candidates[0].dataset: selection.picked() for selection in selections}
     criteria = lambda row: [name for name, k in picked[row["dataset"]].items() if k == row["k"]]
     one = len(selections) == 1
+    answer = {"rows": rows, "picked": next(iter(picked.values())) if one else picked}
     return Report(
         name="ablation",
         title=title,
         columns=_COLUMNS[1:] if one else _COLUMNS,  # one data set needs no column
         # One data set is the usual case, and its answer needs no name.
-        answer={"rows": rows, "picked": next(iter(picked.values())) if one else picked},
+        answer=answer,
         note=note + _NOTE,
-        figures={"ablation.png": lambda path: select.plot_selection(selections, path)},
+        figures=plot_stored(answer),
         rows=[row | {"picked_by": ", ".join(criteria(row))} for row in rows],
     )

@@ -15,7 +15,7 @@ from charax.models import Dependence, PDEMethod
 from charax.paper._comparison import average
 from charax.paper._experiment import AbstractExperiment, choose
 from charax.paper._records import RecordJob
-from charax.paper._report import Column, Report
+from charax.paper._report import Column, Figure, Report
 from charax.tasks import PDEConfig
 from charax.train import AbstractProgress, LoopConfig, OptimizerConfig, Sweep
 
@@ -137,8 +137,11 @@ class Equations(AbstractExperiment):
             columns=_COLUMNS,
             answer={"rows": rows},
             record={"budget": self.budget, "seeds": seeds},
-            figures={"equations.png": lambda path: plot_errors(rows, path)},
+            figures=self.figures({"rows": rows}),
         )
+
+    def figures(self, stored: Mapping[str, Any]) -> Mapping[str, Figure]:
+        return {"equations.png": lambda path, rows=stored["rows"]: plot_errors(rows, path)}
 
 
 def sample_equation(
@@ -296,7 +299,7 @@ def _row(problem: str, noise: float, method: str, results: Sequence[Mapping[str,
 
 def plot_errors(rows: Sequence[Mapping[str, Any]], path: Path) -> Path:
     """Errors beyond the data's times by equation and method, on a logarithmic axis: a panel per noise."""
-    colors = {"equation": plotting.C_NODE, "c-node": "#8fb8e8", "node-fair": plotting.NODE, "mlp": "#9a9a9a"}
+    colors = {"equation": "#009e73", "c-node": plotting.C_NODE, "node-fair": plotting.FAIR_NODE, "mlp": plotting.EXACT}
     levels = sorted({row["noise"] for row in rows})
     problems = [name for name in EQUATIONS if any(row["problem"] == name for row in rows)]
     with plotting.save_figure(path, width=1.5 + 4.2 * len(levels), height=3.2) as figure:
@@ -311,7 +314,7 @@ def plot_errors(rows: Sequence[Mapping[str, Any]], path: Path) -> Path:
                 axis.plot(place[1:], ends[1:], "o", color=colors[row["method"]], markersize=5)
             axis.set_yscale("log")
             axis.set_xticks(range(len(problems)), problems, rotation=20)
-            axis.set_title(f"noise {100 * level:g}%")
+            axis.set_title(f"Errors of u, data with {100 * level:g}% noise")
         for method in dict.fromkeys(row["method"] for row in rows):
             axes[-1].plot([], [], "o", color=colors[method], label=method)
         axes[-1].plot([], [], "o", color="black", fillstyle="none", label="inside the data's times")

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from charax import data, nn, plotting, train
 from charax.paper._experiment import AbstractExperiment
 from charax.paper._records import RecordJob
-from charax.paper._report import Column, Report
+from charax.paper._report import Column, Figure, Report
 from charax.tasks import ForecastConfig
 from charax.train import AbstractProgress, LoopConfig, OptimizerConfig, Sweep, to_json
 
@@ -93,8 +93,11 @@ class Forecasts(AbstractExperiment):
             columns=_COLUMNS,
             answer={"rows": rows},
             record={"seeds": self.seeds},
-            figures={"forecasts.png": lambda path: _plot(rows, path)},
+            figures=self.figures({"rows": rows}),
         )
+
+    def figures(self, stored: Mapping[str, Any]) -> Mapping[str, Figure]:
+        return {"forecasts.png": lambda path, rows=stored["rows"]: _plot(rows, path)}
 
     def _jobs(self, name: Name, folder: Path) -> list[RecordJob]:
         """The seeds of a data set."""
@@ -200,6 +203,8 @@ def _plot(rows: Sequence[dict[str, Any]], path: Path) -> Path:
                     axis.bar(places, means, 0.18, yerr=sds, color=colors[method], label=method)
                 else:
                     axis.errorbar(places, means, yerr=sds, fmt="o", markersize=4, color=colors[method])
+        axes[0].set_title("Error of forecasts of test series")
+        axes[1].set_title("How many observations lie in the 95% intervals; grey: 90 to 98%")
         axes[0].set_ylabel("RMSE, standard deviations")
         axes[1].set_ylabel("coverage, %")
         axes[1].axhspan(90, 98, color=plotting.EXACT, alpha=0.12, linewidth=0)

@@ -1,7 +1,7 @@
 """Whole series of which observations are missing: controlled equations, C-NODEs, a NODE and a recurrent network."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -11,7 +11,7 @@ from charax.models import SeriesMethod
 from charax.paper._comparison import largest_width
 from charax.paper._experiment import AbstractExperiment
 from charax.paper._records import RecordJob
-from charax.paper._report import Column, Report
+from charax.paper._report import Column, Figure, Report
 from charax.tasks import SeriesConfig
 from charax.train import AbstractProgress, LoopConfig, Sweep, to_json
 
@@ -70,8 +70,11 @@ class Irregular(AbstractExperiment):
             columns=_COLUMNS,
             answer={"rows": rows},
             record={"seeds": self.seeds},
-            figures={"irregular.png": lambda path: _plot(rows, path)},
+            figures=self.figures({"rows": rows}),
         )
+
+    def figures(self, stored: Mapping[str, Any]) -> Mapping[str, Figure]:
+        return {"irregular.png": lambda path, rows=stored["rows"]: _plot(rows, path)}
 
     def _jobs(self, dataset: DatasetName, method: SeriesMethod, percent: int, folder: Path) -> list[RecordJob]:
         """The seeds of a row."""
@@ -153,7 +156,7 @@ def evaluate(config: SeriesConfig, *, progress: AbstractProgress | None = None) 
 def _plot(rows: Sequence[dict[str, Any]], path: Path) -> Path:
     """Accuracy over the dropped observations: one panel per data set, one line per method."""
     datasets = list(dict.fromkeys(row["dataset"] for row in rows))
-    colours = {"cde": "#2f8f4e", "hybrid": "#7a4fa3", "c-node": plotting.C_NODE, "node": plotting.NODE, "gru": "black"}
+    colours = {"cde": "#009e73", "hybrid": "#cc79a7", "c-node": plotting.C_NODE, "node": plotting.NODE, "gru": "black"}
     with plotting.save_figure(path, width=1.5 + 3.6 * len(datasets), height=3.2) as figure:
         axes = figure.subplots(1, len(datasets), squeeze=False)[0]
         for axis, dataset in zip(axes, datasets, strict=True):
@@ -173,6 +176,7 @@ def _plot(rows: Sequence[dict[str, Any]], path: Path) -> Path:
                 )
             axis.set_title(dataset)
             axis.set_xlabel("dropped observations, %")
+        figure.suptitle("Accuracy on test series as observations are dropped", fontsize="medium")
         axes[0].set_ylabel("test accuracy")
         axes[-1].legend(loc="upper left", bbox_to_anchor=(1, 1))
     return path

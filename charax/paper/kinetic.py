@@ -1,6 +1,6 @@
 """Regularization by the kinetic energy: fewer function evaluations for the same likelihood."""
 
-import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 from charax import data as datasets
 from charax import plotting
 from charax.models import FlowMethod
-from charax.paper._comparison import MethodResult, by_epoch, compare
+from charax.paper._comparison import MethodResult, compare, plot_curve
 from charax.paper._experiment import AbstractExperiment
-from charax.paper._report import Column, Report
+from charax.paper._report import Column, Figure, Report
 from charax.tasks import DensityConfig
 from charax.train import Sweep
 
@@ -54,14 +54,25 @@ class Kinetic(AbstractExperiment):
             plain = replace(plain, loop=replace(plain.loop, epochs=self.epochs))
         configs = [plain, replace(plain, kinetic_penalty=self.weight)]
         results = compare([(one, folder) for one in configs], seeds=self.seeds, sweep=sweep)
+        record = {"sharpness": self.sharpness, "dynamics": self._curves(results)}
         return Report(
             name=self.name,
             title=f"Regularization by the kinetic energy: {self.method} flow of {self.data}, {self.seeds} seeds",
             columns=_COLUMNS,
             answer={"rows": self._rows(results)},
-            record={"sharpness": self.sharpness},
-            figures={"kinetic.png": lambda path: self._plot(results, path)},
+            record=record,
+            figures=self.figures(record),
         )
+
+    def figures(self, stored: Mapping[str, Any]) -> Mapping[str, Figure]:
+        return {"kinetic.png": lambda path, curves=stored["dynamics"]: _plot(curves, path)}
+
+    def _curves(self, results: list[MethodResult]) -> list[dict[str, Any]]:
+        """What the figure shows, as it is stored."""
+        return [
+            {"kinetic": weight} | {f"validation_{metric}": one.learning_curves(metric) for metric in _LABELS}
+            for weight, one in zip((0.0, self.weight), results, strict=True)
+        ]
 
     def _rows(self, results: list[MethodResult]) -> list[dict[str, Any]]:
         """Test NLL and function evaluations of both, and their ratios to the first."""
@@ -72,25 +83,22 @@ class Kinetic(AbstractExperiment):
             for row in rows
         ]
 
-    def _plot(self, results: list[MethodResult], path: Path) -> Path:
-        """Validation NLL and function evaluations over the epochs: mean over seeds, and the band of all seeds."""
-        names = ("no regularization", f"kinetic energy, weight {self.weight:g}")
-        with plotting.save_figure(path, width=7.0, height=3.0) as figure:
-            axes = figure.subplots(1, 2)
-            for axis, metric, label in zip(
-                axes, ("nll", "nfe"), ("validation NLL", "function evaluations"), strict=True
-            ):
-                for one, colour, name in zip(results, (plotting.EXACT, plotting.C_NODE), names, strict=True):
-                    columns = by_epoch(one.learning_curves(metric))
-                    epochs = range(1, 1 + len(columns))
-                    mean = [statistics.mean(column) for column in columns]
-                    axis.plot(epochs, mean, "o-", markersize=3, color=colour, label=name)
-                    lower, upper = [min(column) for column in columns], [max(column) for column in columns]
-                    axis.fill_between(epochs, lower, upper, color=colour, alpha=0.15, linewidth=0)
-                axis.set_xlabel("epoch")
-                axis.set_ylabel(label)
-            figure.axes[0].legend()
-        return path
+
+_LABELS = {"nll": "validation NLL, nats", "nfe": "function evaluations per solve"}
+
+
+def _plot(curves: Sequence[Mapping[str, Any]], path: Path) -> Path:
+    """Validation NLL and function evaluations over the epochs: mean over seeds, and the band of all seeds."""
+    with plotting.save_figure(path, width=7.0, height=3.2) as figure:
+        for axis, (metric, label) in zip(figure.subplots(1, 2), _LABELS.items(), strict=True):
+            for row, color in zip(curves, (plotting.EXACT, plotting.C_NODE), strict=True):
+                weight = row["kinetic"]
+                name = f"kinetic energy, weight {weight:g}" if weight else "no regularization"
+                plot_curve(axis, row[f"validation_{metric}"], color, name)
+            axis.set(xlabel="epoch", ylabel=label)
+        figure.axes[0].legend()
+        figure.suptitle("Learning curves on validation data, mean and range over seeds", fontsize="medium")
+    return path
 
 
 def _ratio(value: float | None, first: float | None) -> float | None:

@@ -10,7 +10,7 @@ from charax import data, plotting, train
 from charax.models import PDEMethod
 from charax.paper._comparison import average
 from charax.paper._experiment import AbstractExperiment, choose
-from charax.paper._report import Column, Report
+from charax.paper._report import Column, Figure, Report
 from charax.tasks import PDEConfig
 from charax.train import LoopConfig, OptimizerConfig, SolverConfig, Sweep
 
@@ -128,8 +128,11 @@ class PDE(AbstractExperiment):
             answer=answer,
             note=_describe(answer.get("equation")),
             record={"budget": self.budget},
-            figures={"deviations.png": lambda path: plot_errors(rows, path)} if rows else {},
+            figures=self.figures(answer),
         )
+
+    def figures(self, stored: Mapping[str, Any]) -> Mapping[str, Figure]:
+        return {"deviations.png": lambda path, rows=stored["rows"]: plot_errors(rows, path)} if stored["rows"] else {}
 
     def _equation_jobs(self, folder: Path) -> "list[TrainingJob]":
         config = EQUATION
@@ -224,6 +227,7 @@ def plot_errors(rows: Sequence[dict[str, Any]], path: Path) -> Path:
         axis.set_yscale("log")
         axis.set_xticks(range(len(problems)), problems)
         axis.set_ylabel("mean relative error, %")
+        axis.set_title("Error of the learned solution on test samples, by problem")
         axis.grid(visible=False, axis="x")
         axis.legend(loc="upper left", bbox_to_anchor=(1, 1))
     return path

@@ -16,9 +16,10 @@ from charax.paper._comparison import (
     match_width,
     plot_dynamics,
     plot_first_runs,
+    record_curves,
 )
 from charax.paper._experiment import AbstractExperiment, choose
-from charax.paper._report import Column, Report
+from charax.paper._report import Column, Figure, Report
 from charax.tasks import ClassificationConfig
 from charax.train import LoopConfig, OptimizerConfig, SolverConfig, Sweep, check_range
 
@@ -272,15 +273,24 @@ class Table1(AbstractExperiment):
         dynamics = {name: trained[name] for name in ("adjoint", "Euler")}
         if self.budget != "smoke":  # plotting would take as long as the runs themselves
             plot_first_runs(results)
+        record = {"budget": self.budget, "changed": setting.changed, "dynamics": record_curves(dynamics, "accuracy")}
         return Report(
             name=self.name,
             title=f"Table 1, budget {self.budget}",
             columns=_COLUMNS,
             answer={"rows": [_row(result) for result in results]},
             note=f"Changed from the paper: {setting.changed}.",
-            record={"budget": self.budget, "changed": setting.changed, "dynamics": _curves(dynamics)},
-            figures={"training-dynamics.png": lambda path: plot_dynamics(dynamics, path)},
+            record=record,
+            figures=self.figures(record),
         )
+
+    def figures(self, stored: Mapping[str, Any]) -> Mapping[str, Figure]:
+        dynamics = stored["dynamics"]
+        draw = lambda metric: lambda path: plot_dynamics(dynamics, path, metric=metric)
+        known = {"accuracy": "training-dynamics.png", "nfe": "training-nfe.png"}
+        return {
+            name: draw(metric) for metric, name in known.items() if dynamics and f"validation_{metric}" in dynamics[0]
+        }
 
     def _run_ode(self, folder: Path, sweep: Sweep) -> Report:
         """Train what is not recorded yet, and build the table from all records."""
@@ -305,19 +315,16 @@ class Table1(AbstractExperiment):
             for (dataset, method), records in results.items()
             if method in FIGURE_METHODS
         ]
+        dynamics = record_curves({"": shown}, "accuracy", "nfe")
+        record = {"budget": self.budget, "changed": setting.changed, "dynamics": dynamics}
         return Report(
             name=self.name,
             title=f"Table 1, budget {self.budget}",
             columns=_ode_table.COLUMNS,
             answer={"rows": rows, "differences": _ode_table.differences(results, reported)},
             note=f"Changed from the paper: {setting.changed}.",
-            record={"budget": self.budget, "changed": setting.changed},
-            figures={
-                "training-dynamics.png": lambda path: plot_dynamics({"": shown}, path),
-                "training-nfe.png": lambda path: plot_dynamics({"": shown}, path, metric="nfe"),
-            }
-            if shown
-            else {},
+            record=record,
+            figures=self.figures(record),
         )
 
 
@@ -346,17 +353,3 @@ def _paper(dataset: str, method: str) -> dict[str, Any]:
 def _row(result: MethodResult) -> dict[str, Any]:
     """A flat row with the paper's numbers next to ours."""
     return result.row() | _paper(result.dataset, result.method)
-
-
-def _curves(dynamics: Mapping[str, list[MethodResult]]) -> list[dict[str, Any]]:
-    """What the figure shows: the validation accuracy after every epoch, per seed."""
-    return [
-        {
-            "training": training,
-            "dataset": one.dataset,
-            "method": one.method,
-            "validation_accuracy": one.learning_curves(),
-        }
-        for training, results in dynamics.items()
-        for one in results
-    ]

@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from charax import data, models
 from charax.models import FlowMethod
-from charax.paper._comparison import MethodResult, compare, largest_width, plot_dynamics, plot_first_runs
+from charax.paper._comparison import MethodResult, compare, largest_width, plot_dynamics, plot_first_runs, record_curves
 from charax.paper._experiment import AbstractExperiment, choose
-from charax.paper._report import Column, Report
+from charax.paper._report import Column, Figure, Report
 from charax.tasks import DensityConfig
 from charax.train import LoopConfig, OptimizerConfig, SolverConfig, Sweep
 
@@ -182,15 +182,21 @@ class Table2(AbstractExperiment):
         seeds = setting.seeds if self.seeds is None else self.seeds
         results = compare([(one, folder) for one in self.configs()], seeds=seeds, sweep=sweep)
         plot_first_runs(results)
+        curves = record_curves({"": results}, "bits_per_dim")
+        record = {"budget": self.budget, "changed": setting.changed, "dynamics": curves}
         return Report(
             name=self.name,
             title=f"Table 2, budget {self.budget}",
             columns=_COLUMNS,
             answer={"rows": _rows(results)},
             note=f"Changed from the paper: {setting.changed}.",
-            record={"budget": self.budget, "changed": setting.changed},
-            figures={"table2.png": lambda path: plot_dynamics({"": results}, path, metric="bits_per_dim")},
+            record=record,
+            figures=self.figures(record),
         )
+
+    def figures(self, stored: Mapping[str, Any]) -> Mapping[str, Figure]:
+        curves = stored["dynamics"]
+        return {"table2.png": lambda path: plot_dynamics(curves, path, metric="bits_per_dim")}
 
 
 def _rows(results: list[MethodResult]) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from charax import data, plotting, train
 from charax.models import ForecastMethod
 from charax.paper._experiment import AbstractExperiment
-from charax.paper._report import Column, Report
+from charax.paper._report import Column, Figure, Report
 from charax.tasks import ForecastConfig
 from charax.train import LoopConfig, OptimizerConfig, Sweep
 
@@ -80,8 +80,11 @@ class Timeseries(AbstractExperiment):
             columns=_COLUMNS,
             answer={"rows": rows},
             record={"floor_percent": FLOOR},
-            figures={"intervals.png": lambda path: plot_intervals(rows, path)},
+            figures=self.figures({"rows": rows}),
         )
+
+    def figures(self, stored: Mapping[str, Any]) -> Mapping[str, Figure]:
+        return {"intervals.png": lambda path, rows=stored["rows"]: plot_intervals(rows, path)}
 
 
 def _rows(method: ForecastMethod, runs: "Sequence[Run]") -> list[dict[str, Any]]:
@@ -138,6 +141,7 @@ def plot_intervals(rows: Sequence[dict[str, Any]], path: Path) -> Path:
         axis.yaxis.set_major_formatter(ScalarFormatter())
         axis.yaxis.set_minor_formatter(NullFormatter())
         axis.set_yticks([15, 20, 30, 50, 100, 200])
-        axis.set(xlabel="t", ylabel="mean relative error, %")
+        axis.set(xlabel="time t", ylabel="mean relative error, %")
+        axis.set_title("Error of forecasts by the time that is forecast; trained until t = 1")
         axis.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
     return path

@@ -1,13 +1,14 @@
 """The paper's toy flow: two circles, a small C-NODE against a larger NODE."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from charax.models import FlowMethod
-from charax.paper._comparison import compare, plot_dynamics, plot_first_runs
+from charax.paper._comparison import compare, plot_dynamics, plot_first_runs, record_curves
 from charax.paper._experiment import AbstractExperiment
-from charax.paper._report import Column, Report
+from charax.paper._report import Column, Figure, Report
 from charax.tasks import DensityConfig
 from charax.train import LoopConfig, OptimizerConfig, Sweep, check_range
 
@@ -94,11 +95,16 @@ class ToyFlow(AbstractExperiment):
         methods: tuple[FlowMethod, ...] = ("c-node", "node")
         results = compare([(self.config(method), folder) for method in methods], seeds=self.seeds, sweep=sweep)
         plot_first_runs(results)
+        curves = record_curves({"": results}, "nll")
+        record = {"recipe": self.recipe, "data": self.data, "iterations": self.iterations, "dynamics": curves}
         return Report(
             name=self.name,
             title=f"{self.data}, recipe {self.recipe}, {self.iterations:,} iterations, {self.seeds} seeds",
             columns=_COLUMNS,
             answer={"rows": [result.row("nll") for result in results]},
-            record={"recipe": self.recipe, "data": self.data, "iterations": self.iterations},
-            figures={"toy-flow.png": lambda path: plot_dynamics({"": results}, path, metric="nll")},
+            record=record,
+            figures=self.figures(record),
         )
+
+    def figures(self, stored: Mapping[str, Any]) -> Mapping[str, Figure]:
+        return {"toy-flow.png": lambda path, curves=stored["dynamics"]: plot_dynamics(curves, path, metric="nll")}

@@ -112,7 +112,11 @@ def moving_curves(
             f"{axis}axis": {"title": {"text": title}, "range": span}
             for axis, title, span in zip("xyz", axes, spans, strict=True)
         }
-        figure.update_layout(scene={**scene, "aspectmode": "cube"}, margin={"l": 0, "r": 0, "t": 0, "b": 0})
+        # From a little further away than by default, so that the titles of the axes are inside the picture.
+        camera = {"eye": {"x": 1.5, "y": 1.5, "z": 1.2}, "center": {"x": 0, "y": 0, "z": -0.12}}
+        figure.update_layout(
+            scene={**scene, "aspectmode": "cube", "camera": camera}, margin={"l": 0, "r": 0, "t": 0, "b": 0}
+        )
     else:
         figure.update_xaxes(title_text=axes[0], range=spans[0])
         figure.update_yaxes(title_text=axes[1], range=spans[1])

@@ -1,6 +1,7 @@
 """Figures of all runs together: learning curves and function evaluations."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 
 import plotly.graph_objects as go
@@ -9,6 +10,8 @@ from plotly.subplots import make_subplots
 from charax.plotting import CLASSES, method_color
 from charax.train import Run
 
+_SHADES = 3
+"""Runs of one method that are told apart by shades of its colour."""
 _TITLES = {
     "loss": "loss",
     "accuracy": "accuracy",
@@ -18,9 +21,16 @@ _TITLES = {
 
 
 def run_colors(runs: Sequence[Run]) -> list[str]:
-    """One colour per run: that of its method if the methods are told apart by it, else one of ten."""
+    """One colour per run: that of its method, lighter for each further run of it; one of ten if there are many."""
     colors = [method_color(str(run.config.method)) for run in runs]
-    return colors if len(set(colors)) == len(runs) else [CLASSES[i % len(CLASSES)] for i in range(len(runs))]
+    if max(Counter(colors).values()) > _SHADES:
+        return [CLASSES[i % len(CLASSES)] for i in range(len(runs))]
+    return [_lighten(color, colors[:i].count(color) / _SHADES) for i, color in enumerate(colors)]
+
+
+def _lighten(color: str, share: float) -> str:
+    """A colour mixed with white."""
+    return "#" + "".join(f"{round(int(color[i : i + 2], 16) * (1 - share) + 255 * share):02x}" for i in (1, 3, 5))
 
 
 def learning_curves(runs: Sequence[Run], names: Sequence[str], metrics: Sequence[str]) -> go.Figure | None:

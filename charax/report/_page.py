@@ -50,15 +50,15 @@ def _render(runs: Sequence[Run], names: Sequence[str]) -> str:
     solid = "Solid: validation. Dotted: training."
     curves = [
         Section("Learning curves", solid, learning_curves(runs, names, _MAIN)),
-        Section(
-            "Function evaluations",
-            f"Evaluations of the field per solve, which become more as it becomes harder to integrate. {solid}",
-            learning_curves(runs, names, ("nfe",)) if _is_adaptive(runs) else None,
-        ),
+        _evaluations(runs, names, solid),
     ]
     parts = [
         block("Metrics", [(None, _metrics_text(len(runs)) + compare_runs(runs, names, intervals))]),
-        *(block(each.title, [(None, content(each))]) for each in curves if each.figure is not None),
+        *(
+            block(each.title, [(None, content(each))])
+            for each in curves
+            if each.figure is not None or each.text != solid
+        ),
     ]
     by_title: dict[str, list[tuple[str | None, str]]] = {}
     for run, name in zip(runs, names, strict=True):
@@ -70,9 +70,21 @@ def _render(runs: Sequence[Run], names: Sequence[str]) -> str:
     return "\n".join([*parts, block("What was trained", trained)])
 
 
-def _is_adaptive(runs: Sequence[Run]) -> bool:
-    """Whether the number of evaluations changed in any of the runs: fixed steps always take the same."""
-    return any(len({row.get("validation_nfe") for row in run.epochs}) > 1 for run in runs)
+def _evaluations(runs: Sequence[Run], names: Sequence[str], solid: str) -> Section:
+    """Function evaluations over training: a figure if they changed, else a sentence."""
+    title = "Function evaluations"
+    counts = [[row.get("validation_nfe") for row in run.epochs] for run in runs]
+    if any(len(set(each)) > 1 for each in counts):
+        text = "Evaluations of the field per solve, which become more as it becomes harder to integrate."
+        return Section(title, f"{text} {solid}", learning_curves(runs, names, ("nfe",)))
+    known = [
+        f"{each[0]:g}" + (f" ({name})" if len(runs) > 1 else "")
+        for each, name in zip(counts, names, strict=True)
+        if each[0]
+    ]
+    if not known:
+        return Section(title, "They are not counted: the solves are inside a search for foot points.", None)
+    return Section(title, f"The same per solve in all epochs, because the steps are fixed: {', '.join(known)}.", None)
 
 
 def _metrics_text(count: int) -> str:

@@ -1,21 +1,28 @@
 """Figures of a selection: what happens as the characteristic dimension grows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from charax.plotting import C_NODE, EXACT, save_figure
-from charax.select._criteria import Criterion
+from charax.select._criteria import Criterion, pick
 from charax.select._sweep import Selection
 
 _LINES: dict[Criterion, str] = {"validation": "-", "aic": "--", "bic": ":"}
+_PANELS = {
+    "test accuracy": ("accuracy_mean", "accuracy_sd"),
+    "test loss": ("test_loss", "test_loss_sd"),
+    "training loss": ("train_loss", "train_loss_sd"),
+}
 
 
 def plot_selection(selections: Sequence[Selection], path: Path) -> Path:
     """Plot accuracy, test loss and training loss against k.
 
-    There is a row per data set; bands span the worst to the best seed, and vertical lines mark what the criteria pick.
+    There is a row per data set; bands are standard deviations over seeds, and vertical lines mark what the criteria
+    pick.
 
     Args:
         selections: One selection per data set.
@@ -24,29 +31,30 @@ def plot_selection(selections: Sequence[Selection], path: Path) -> Path:
     Returns:
         The file.
     """
-    with save_figure(path, width=9.5, height=0.6 + 2.4 * len(selections)) as figure:
-        axes = figure.subplots(len(selections), 3, squeeze=False)
-        for row, selection in zip(axes, selections, strict=True):
-            candidates = selection.candidates
-            curves = {
-                "test accuracy": [[run.summary()["accuracy"] for run in one.runs] for one in candidates],
-                "test loss": [one.test_losses for one in candidates],
-                "training loss": [one.train_losses for one in candidates],
-            }
-            for axis, (title, curve) in zip(row, curves.items(), strict=True):
-                _plot_curve(axis, [one.k for one in candidates], np.array(curve))
-                axis.set_title(f"{candidates[0].dataset}, {title}")
-                axis.set_xlabel("k")
-            for criterion, k in selection.picked().items():
-                row[0].axvline(k, color=EXACT, linewidth=1, linestyle=_LINES[criterion], label=f"{criterion}: {k}")
-            row[0].legend(fontsize="small")
+    return plot_rows([selection.rows() for selection in selections], path)
+
+
+def plot_rows(groups: Sequence[Sequence[Mapping[str, Any]]], path: Path) -> Path:
+    """The same from the rows of each selection, as they are stored."""
+    with save_figure(path, width=9.5, height=0.9 + 2.4 * len(groups)) as figure:
+        axes = figure.subplots(len(groups), len(_PANELS), squeeze=False)
+        for line, rows in zip(axes, groups, strict=True):
+            for axis, (title, (mean, sd)) in zip(line, _PANELS.items(), strict=True):
+                _plot_curve(axis, rows, mean, sd)
+                axis.set(title=f"{rows[0]['dataset']}: {title}", xlabel="characteristic dimension k", ylabel=title)
+            for criterion, k in pick(rows).items():
+                line[0].axvline(k, color=EXACT, linewidth=1, linestyle=_LINES[criterion], label=f"{criterion}: {k}")
+            line[0].legend(fontsize="small", title="k picked by", title_fontsize="small")
+        figure.suptitle("More characteristic dimensions: mean and standard deviation over seeds", fontsize="medium")
     return path
 
 
-def _plot_curve(axis, k: list[int], values: np.ndarray) -> None:
-    axis.plot(k, values.mean(axis=1), "o-", markersize=4, color=C_NODE)
-    if values.shape[1] > 1:
-        axis.fill_between(k, values.min(axis=1), values.max(axis=1), color=C_NODE, alpha=0.15, linewidth=0)
+def _plot_curve(axis: Any, rows: Sequence[Mapping[str, Any]], mean: str, sd: str) -> None:
+    k, middle = [row["k"] for row in rows], np.array([row[mean] for row in rows])
+    axis.plot(k, middle, "o-", markersize=4, color=C_NODE)
+    spread = [row.get(sd) for row in rows]
+    if None not in spread:
+        axis.fill_between(k, middle - spread, middle + spread, color=C_NODE, alpha=0.15, linewidth=0)
     axis.set_xscale("log", base=2)
     axis.set_xticks(k, [str(number) for number in k])
     axis.minorticks_off()

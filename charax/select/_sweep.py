@@ -40,6 +40,8 @@ class Candidate(NamedTuple):
         parameters = summaries[0]["parameters"]
         accuracy, accuracy_sd = mean_and_sd([summary["accuracy"] for summary in summaries])
         validation, validation_sd = mean_and_sd([summary["validation_accuracy"] for summary in summaries])
+        train_loss, train_sd = mean_and_sd(self.train_losses)
+        test_loss, test_sd = mean_and_sd(self.test_losses)
         size = {"samples": self.samples, "parameters": parameters}
         return {
             "dataset": self.dataset,
@@ -49,8 +51,10 @@ class Candidate(NamedTuple):
             "accuracy_sd": accuracy_sd,
             "validation_mean": validation,
             "validation_sd": validation_sd,
-            "train_loss": statistics.mean(self.train_losses),
-            "test_loss": statistics.mean(self.test_losses),
+            "train_loss": train_loss,
+            "train_loss_sd": train_sd,
+            "test_loss": test_loss,
+            "test_loss_sd": test_sd,
             "aic": statistics.mean(aic(loss, **size) for loss in self.train_losses),
             "bic": statistics.mean(bic(loss, **size) for loss in self.train_losses),
             "seconds": sum(summary["seconds"] for summary in summaries),

@@ -56,7 +56,7 @@ CASES = {
         "--iterations 2 --seeds 1",
         2,
         "dataset method parameters nll_mean nll_sd nfe seconds",
-        record="recipe data iterations",
+        record="recipe data iterations dynamics",
         figures="toy-flow.png",
         plotted="density-circles-c-node-seed0 density-circles-node-seed0",
         other="--iterations 3",
@@ -79,7 +79,7 @@ CASES = {
         "--data POINTS --epochs 1 --seeds 1",
         2,
         "dataset method parameters nll_mean nll_sd nfe seconds kinetic nll_ratio nfe_ratio",
-        record="sharpness",
+        record="sharpness dynamics",
         figures="kinetic.png",
     ),
     "table2": Case(
@@ -87,7 +87,7 @@ CASES = {
         1,
         "dataset method parameters bits_per_dim_mean bits_per_dim_sd nfe seconds bits_per_dim_paper nfe_paper "
         "parameters_paper",
-        record="budget changed",
+        record="budget changed dynamics",
         figures="table2.png",
         plotted="density-digits-by2-c-node-seed0",
     ),
@@ -136,8 +136,8 @@ CASES = {
     "ablation": Case(
         "--k 1 2 --epochs 1",
         2,
-        "dataset k parameters accuracy_mean accuracy_sd validation_mean validation_sd train_loss test_loss aic bic "
-        "seconds",
+        "dataset k parameters accuracy_mean accuracy_sd validation_mean validation_sd train_loss train_loss_sd "
+        "test_loss test_loss_sd aic bic seconds",
         answer="rows picked",
         figures="ablation.png",
     ),

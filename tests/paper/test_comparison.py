@@ -7,7 +7,7 @@ import pytest
 
 from charax.paper import Column, Report
 from charax.paper import pde as paper_pde
-from charax.paper._comparison import MethodResult, largest_width, plot_dynamics
+from charax.paper._comparison import MethodResult, largest_width, plot_dynamics, record_curves
 from charax.paper.kinetic import Kinetic
 
 
@@ -36,7 +36,7 @@ def test_a_metric_that_was_not_finite_is_missing_from_the_table_and_the_figure(t
     results = [make_result("node", 1.0, None, curve=(3.0, None)), make_result("c-node", 1.0)]
     row = results[0].row("nll")
     assert (row["nll_mean"], row["nll_sd"], row["nfe"]) == (None, None, 20.0)
-    figures = {"dynamics.png": lambda path: plot_dynamics({"": results}, path, metric="nll")}
+    figures = {"dynamics.png": lambda path: plot_dynamics(record_curves({"": results}, "nll"), path, metric="nll")}
     report = Report("r", "R", [Column("NLL", "nll_mean", ".2f", "nll_sd")], answer={"rows": [row]}, figures=figures)
     assert report.cells == [["-"]]
     assert all(path.exists() for path in report.write(tmp_path))
@@ -48,7 +48,7 @@ def test_the_kinetic_energy_of_a_flow_that_failed_has_no_ratio(tmp_path):
     rows = Kinetic()._rows(results)
     assert [row["nll_ratio"] for row in rows] == [None, None]
     assert [row["nfe_ratio"] for row in rows] == [1, 1]
-    assert Kinetic()._plot(results, tmp_path / "kinetic.png").exists()
+    assert Kinetic().figures({"dynamics": Kinetic()._curves(results)})["kinetic.png"](tmp_path / "kinetic.png").exists()
 
 
 @pytest.mark.parametrize("found", [0, 3])

@@ -84,6 +84,19 @@ def test_called_again_it_computes_nothing_and_prints_the_same(reproduced: Reprod
     assert {Path(path) for path in lines[-1].removeprefix("Written: ").split(", ")} == reproduced.report_files
 
 
+def test_its_figures_can_be_drawn_again_from_the_json_alone(reproduced: Reproduced, tmp_path):
+    name, case = reproduced.name, reproduced.case
+    (tmp_path / f"{name}.json").write_text(json.dumps(reproduced.stored))
+    status, out, err = call("reproduce", name, "--redraw", "--output", tmp_path, "--json")
+    if name in ("propositions", "separations", "tabular", "uci"):  # without a figure, or with one of the trajectories
+        assert (status, out) == (2, "")
+        assert "leave --redraw out" in err
+        return
+    assert [Path(path).name for path in json.loads(out)["figures"]] == case.figures.split()
+    for figure in case.figures.split():
+        assert (tmp_path / figure).read_bytes() == (reproduced.folder / figure).read_bytes()
+
+
 def test_other_settings_in_the_same_folder_are_refused_by_name(reproduced: Reproduced):
     if not reproduced.case.other:
         pytest.skip("nothing is stored but the report")

@@ -72,7 +72,9 @@ def test_learning_curves_have_both_splits_of_every_run_in_the_colours_of_the_met
     assert figure.layout.yaxis.type == "log"
     assert list(figure.layout.yaxis.ticktext) == ["0.2", "0.5", "1", "2", "5", "10"]
     assert len(set(run_colors(runs))) == 2
+    assert run_colors(runs) == run_colors([*runs, runs[0]])[:2]  # a third run does not change the colour of a method
     assert len(set(run_colors([*runs, runs[0]]))) == 3
+    assert len(set(run_colors([runs[0]] * 4))) == 4
     assert learning_curves(runs, ["one", "two"], ("nfe",)) is None
 
 
@@ -87,6 +89,7 @@ class Share(LineTask):
             "large": test["test_large"],
             "twice": 2 * test["test_large"],
             "validation_large": best["validation_large"],
+            "objective": "a share",
         }
 
 
@@ -106,6 +109,7 @@ def test_intervals_are_those_of_a_share(line):
     assert found["large"].upper == pytest.approx(share + half, abs=0.006)
     assert found["twice"].upper / 2 == pytest.approx(found["large"].upper)
     assert found["validation_large"] == Interval(0.3, None, None)
+    assert "objective" not in found  # a text has no interval
 
 
 def test_a_metric_is_shown_with_its_interval_and_sorts_as_a_number():

@@ -64,7 +64,7 @@ def test_the_command_leaves_a_table_and_a_figure_with_the_smallest_k_first(selec
     assert [row["k"] for row in answer["rows"]] == [1, 2]
     assert set(answer["rows"][0]) == {
         *("dataset", "k", "parameters", "accuracy_mean", "accuracy_sd", "validation_mean", "validation_sd"),
-        *("train_loss", "test_loss", "aic", "bic", "seconds"),
+        *("train_loss", "train_loss_sd", "test_loss", "test_loss_sd", "aic", "bic", "seconds"),
     }
     assert answer["picked"]["bic"] == 1  # after one epoch no fit is worth the parameters
     assert {path.name for path in folder.iterdir()} == {"ablation.json", "ablation.md", "ablation.png", "k1", "k2"}

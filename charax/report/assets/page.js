@@ -10,7 +10,7 @@
     const layout = {
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
       font: { color: css("--ink"), size: 13, family: "system-ui, sans-serif" },
-      legend: { orientation: "h", yref: "container", y: 0, yanchor: "bottom" },
+      legend: { orientation: "h", yref: "container", y: 0, yanchor: "bottom", itemsizing: "constant" },
       margin: { l: 60, r: 15, t: 30, b: 70 },
       modebar: { bgcolor: "rgba(0,0,0,0)", color: css("--faint"), activecolor: css("--accent") },
     };

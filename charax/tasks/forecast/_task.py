@@ -109,6 +109,7 @@ class ForecastTask(AbstractTask):
             "error_percent": 100 * error / self.spec.typical_value,
             "covered": ((lower <= batch.value) & (batch.value <= upper)).mean(axis=1),
             "failed": each(out.solution.outcome != Outcome.SUCCESS),
+            **({} if (nfe := out.solution.stats.nfe) is None else {"nfe": each(nfe)}),
         }
 
     def summary(self, best: dict[str, Any], test: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.first_results`: how long a user waits for the first result of a new process, and for later ones.
+"""`python -m benchmarks.first_results`: how long a user waits for the first result of a process, and for later ones.
 
 Each estimator is fitted to a small table of scikit-learn in a new process with an empty cache of compiled programs, and
 in another one with the cache that the first has left, then again in the same process with other seeds. `charax train
@@ -110,8 +110,9 @@ def _line(table: str, found: dict[str, Any]) -> str:
 def _epoch_line(found: dict[str, Any]) -> str:
     warm = sorted(one["seconds"] for one in found["warm"])
     return (
-        f"`charax train classify` reports its first epoch of digits {found['empty']['seconds']:.1f} s after the command "
-        f"with an empty cache, and {warm[0]:.1f} to {warm[-1]:.1f} s after it with a warm one ({len(warm)} runs)."
+        f"`charax train classify` reports its first epoch of digits {found['empty']['seconds']:.1f} s after the "
+        f"command with an empty cache, and {warm[0]:.1f} to {warm[-1]:.1f} s after it with a warm one "
+        f"({len(warm)} runs)."
     )
 
 

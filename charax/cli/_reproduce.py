@@ -57,7 +57,7 @@ def select_command(
         seeds: Runs per k.
         output: Folder of the runs, the table and the figure. By default runs/select-DATA-METHOD.
     """
-    folder = _check_folder(output or Path("runs") / f"select-{Path(config.data).stem}-{config.method}")
+    folder = _check_folder(output or Path("runs") / f"select-{config.data_label}-{config.method}")
     runs = Sweep(sweep, progress=train.make_progress())
     selection = select.select_dimension(config, k, seeds=seeds, folder=folder, sweep=runs)
     report = report_selection([selection], f"Choosing k for {config.data}")

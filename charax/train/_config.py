@@ -304,7 +304,12 @@ class AbstractConfig(ABC):
     @property
     def label(self) -> str:
         """A short name for a run with this config."""
-        return f"{self.name}-{Path(self.data).stem}-{self.method}"
+        return f"{self.name}-{self.data_label}-{self.method}"
+
+    @property
+    def data_label(self) -> str:
+        """A short name for the data: that of the file without its suffixes."""
+        return Path(self.data.removesuffix(".gz")).stem
 
     @abstractmethod
     def task_type(self) -> type["AbstractTask"]:

@@ -7,6 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
+from charax import ClassificationConfig
 from charax.cli import main
 from charax.train import (
     LoopConfig,
@@ -222,3 +223,11 @@ def test_progress_goes_to_standard_error(line_task, tmp_path, capsys):
     *epochs, last = err.splitlines()
     assert [line.split()[1] for line in epochs] == ["1/2", "2/2"]
     assert "the validation loss was still improving, in epoch 2 of 2" in last
+
+
+@pytest.mark.parametrize(
+    ("data", "label"),
+    {"a/iris.csv": "iris", "a/iris.csv.gz": "iris", "digits": "digits", "a/my.v2.parquet": "my.v2"}.items(),
+)
+def test_the_default_name_of_a_run_has_the_task_and_the_data_without_suffixes(data, label):
+    assert ClassificationConfig(data=data).label == f"classify-{label}-c-node"

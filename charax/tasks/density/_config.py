@@ -1,7 +1,6 @@
 """The config of `charax train density`."""
 
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from charax import data, models, solve, train
@@ -180,7 +179,7 @@ class DensityConfig(AbstractConfig):
         )
         changed = "".join(f"-{name}{value:g}" for name, value in numbers if value)
         objective = "" if self.objective == "likelihood" else f"-{self.objective}"
-        return f"{self.name}-{Path(self.data).stem}{shrunk}-{self.method}{objective}{changed}"
+        return f"{self.name}-{self.data_label}{shrunk}-{self.method}{objective}{changed}"
 
     @property
     def _has_flips(self) -> bool:

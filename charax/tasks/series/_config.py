@@ -1,7 +1,6 @@
 """The config of `charax train series`."""
 
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from charax import data, models, solve, train
@@ -190,8 +189,3 @@ class SeriesConfig(AbstractConfig):
     def resolve_paths(self) -> Self:
         test = None if self.test is None else absolute_path(self.test, ())
         return replace(self, data=absolute_path(self.data, (data.TURNS,)), test=test)
-
-    @property
-    def label(self) -> str:
-        stem = Path(self.data).name.split(".")[0]
-        return f"{self.name}-{stem}-{self.method}"

@@ -42,13 +42,36 @@ def parse_and_run(arguments: Sequence[str], prepare: Callable[[], None] | None =
         for leaf, build in _only(command, second).items():
             group.command(_after(prepare, build()), name=leaf)  # pyright: ignore[reportCallIssue, reportArgumentType]
         app.command(group, name=name)
-    with _plain_help(), _plain_messages(), _plain_warnings():
+    with _usage_hint(_command_of(arguments)), _plain_help(), _plain_messages(), _plain_warnings():
         app.cli(
             prog="charax",
             description="Characteristic Neural ODEs.",
             args=list(arguments),
             config=(tyro.conf.FlagCreatePairsOff, tyro.conf.OmitArgPrefixes),
         )
+
+
+def _command_of(arguments: Sequence[str]) -> str:
+    """The words of the arguments that name a command."""
+    commands: Any = _tree(())
+    words = ["charax"]
+    for word in arguments[:2]:
+        if not isinstance(commands, Mapping) or word not in commands:
+            break
+        words.append(word)
+        commands = commands[word]
+    return " ".join(words)
+
+
+@contextmanager
+def _usage_hint(command: str) -> Iterator[None]:
+    """Name the help of this command below an error of usage, where tyro names that of the whole program."""
+    try:
+        yield
+    except SystemExit as stop:
+        if stop.code == 2 and command != "charax":
+            print(f"The options of this command: {command} --help", file=sys.stderr)
+        raise
 
 
 @contextmanager

@@ -34,16 +34,37 @@ def print_answer(
 
     # As text: names of classes and columns may look like markup.
     table = Table(padding=(0, 0))
+    console = Console()
+    widths = _widths(list(zip(columns, *rows, strict=True)), console.width)
     for i, column in enumerate(columns):
-        table.add_column(Text(column), justify="left" if i < text_columns else "right", overflow="fold")
+        table.add_column(
+            Text(column), justify="left" if i < text_columns else "right", overflow="fold", width=widths[i]
+        )
     for row in rows:
         table.add_row(*map(Text, row))
-    console = Console()
+    console.width = max(console.width, sum(widths) + len(widths) + 1)
     if title:  # above, and not as the table's own, which would be folded to its width
         console.print(title, style="italic", markup=False, highlight=False, soft_wrap=True)
     console.print(table)
     if note:
         console.print(note, markup=False, highlight=False, soft_wrap=True)
+
+
+def _widths(columns: Sequence[Sequence[str]], terminal: int) -> list[int]:
+    """The widths of columns whose first texts are their titles.
+
+    No title is broken inside a word; other texts are only where the table would be wider than the terminal.
+    """
+    from rich.cells import cell_len
+
+    longest = lambda *texts: max((cell_len(word) for text in texts for word in text.split()), default=1)
+    least, wanted = [longest(title) for title, *_ in columns], [max(map(cell_len, texts)) for texts in columns]
+    widths, space = [longest(*texts) for texts in columns], terminal - len(columns) - 1
+    while sum(widths) > space and widths != least:
+        widths[max(range(len(widths)), key=lambda i: (widths[i] > least[i], widths[i]))] -= 1
+    while sum(widths) < space and widths != wanted:
+        widths[max(range(len(widths)), key=lambda i: wanted[i] - widths[i])] += 1
+    return widths
 
 
 def print_metrics(

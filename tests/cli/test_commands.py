@@ -87,6 +87,28 @@ def test_bad_usage_ends_with_status_2_and_an_empty_standard_output(arguments, ca
     assert captured.err
 
 
+@pytest.mark.parametrize("command", ["train classify", "train pde", "evaluate", "reproduce table1"])
+def test_bad_usage_names_the_help_of_its_command(command, capsys):
+    with pytest.raises(SystemExit):
+        main([*command.split(), "--nonsense"])
+    assert capsys.readouterr().err.splitlines()[-1] == f"The options of this command: charax {command} --help"
+
+
+@pytest.mark.parametrize("terminal", [30, 59, 60, 200])
+def test_tables_break_no_title_inside_a_word_and_no_other_word_without_need(terminal, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(terminal))
+    columns = ["class", "predicted as versicolor", "predicted as no answer", "parameters"]
+    name = "a-name-without-any-spaces"
+    print_answer({}, columns, [["versicolor", "1 [0.9287, 1]", name, "5"]], as_json=False)
+    lines = capsys.readouterr().out.splitlines()
+    titles = " ".join(lines[1 : next(i for i, line in enumerate(lines) if line.startswith("┡"))]).split("┃")
+    words = {word for title in titles for word in title.split()}
+    assert words == {word for column in columns for word in column.split()}
+    # With the lines between the columns, the longest words need 10 + 10 + 25 + 10 + 5, those of the titles 39.
+    assert (name in "".join(lines)) == (terminal >= 60)
+    assert max(map(len, lines)) <= max(terminal, 39)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

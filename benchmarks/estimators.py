@@ -43,7 +43,7 @@ def main() -> None:
         rows.append(_run_afresh(data))
         print(_line(rows[-1]), flush=True)
     (RESULTS / "estimators.json").write_text(json.dumps({"rows": rows}, indent=2) + "\n")
-    (RESULTS / "README.md").write_text(_page(rows))
+    (RESULTS / "README.md").write_text(f"{_page(rows).rstrip()}\n\nRaw numbers: [estimators.json](estimators.json).\n")
 
 
 def run(data: str) -> dict[str, Any]:

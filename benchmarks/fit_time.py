@@ -98,7 +98,7 @@ def main() -> None:
     for count in arguments.rows:
         kept = sorted([*kept, *(_afresh(case, count) for case in CASES)], key=lambda row: row["rows"])
         path.write_text(json.dumps({"rows": kept}, indent=2) + "\n")
-        (RESULTS / "README.md").write_text(_page(kept))
+        (RESULTS / "README.md").write_text(f"{_page(kept).rstrip()}\n\nRaw numbers: [fit-time.json](fit-time.json).\n")
 
 
 def _afresh(case: str, rows: int) -> dict[str, Any]:

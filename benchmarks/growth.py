@@ -101,7 +101,7 @@ def row5() -> Iterator[Row]:
 def plot_growth(rows: list[dict[str, Any]], path: Path) -> Path:
     """Log–log plots of row 5, with the fitted exponents."""
     found = [row["extra"] for row in rows if row["row"] == 5]
-    with save_figure(path, width=3.0 * len(found), height=3.2) as figure:
+    with save_figure(path, width=3.0 * len(found), height=3.5) as figure:
         for axis, extra in zip(np.atleast_1d(figure.subplots(1, len(found))), found, strict=True):
             x = np.array(extra["values"])
             for what, colour in (("seconds", C_NODE), ("megabytes", EXACT)):
@@ -115,4 +115,7 @@ def plot_growth(rows: list[dict[str, Any]], path: Path) -> Path:
             low, high = axis.get_ylim()
             axis.set_ylim(min(low, 0.5), max(high, 10))  # what hardly grows should look so
             axis.legend(fontsize="small")
+        figure.suptitle(
+            "Time and memory of a training step as one size grows, relative to the smallest", fontsize="medium"
+        )
     return path

@@ -63,7 +63,9 @@ def main() -> None:
         print(_line(rows[-1]), flush=True)
         RESULTS.mkdir(parents=True, exist_ok=True)
         (RESULTS / "table-recipe.json").write_text(json.dumps({"rows": rows}, indent=2) + "\n")
-    (RESULTS / "README.md").write_text(_page(rows))
+    (RESULTS / "README.md").write_text(
+        f"{_page(rows).rstrip()}\n\nRaw numbers: [table-recipe.json](table-recipe.json).\n"
+    )
 
 
 def _line(row: dict[str, Any]) -> str:

@@ -47,6 +47,15 @@ def test_every_public_object_is_in_the_reference(tmp_path):
     assert set(SITE.packages()) == {path.stem for path in tmp_path.iterdir()} - {"index"}
 
 
+def test_every_public_value_is_described_by_the_text_below_it():
+    for package in SITE.packages():
+        module = importlib.import_module(package)
+        for name in SITE.public_names(package):
+            thing = getattr(module, name)
+            if not inspect.isclass(thing) and not inspect.isfunction(thing) and not hasattr(thing, "__wrapped__"):
+                assert SITE.value_text(package, name), f"{package}.{name} has no text below its assignment"
+
+
 def test_every_command_is_in_the_reference(tmp_path):
     from charax.cli._commands import _tree
 
@@ -101,6 +110,16 @@ def test_no_internal_link_is_dead(page):
         assert generated or found.exists(), f"{page}: {link} does not exist"
         if anchor and found.suffix == ".md" and not generated:
             assert anchor in anchors(found), f"{page}: {link} has no such heading"
+
+
+def test_every_folder_of_results_has_a_page_that_the_table_of_results_links_to_and_that_has_its_files():
+    results = ROOT / "docs" / "results"
+    linked = {link.partition("#")[0] for link in internal_links(results / "README.md")}
+    for folder in (path for path in results.iterdir() if path.is_dir()):
+        assert f"{folder.name}/README.md" in linked, f"docs/results/README.md does not name {folder.name}"
+        page = (folder / "README.md").read_text()
+        for file in (path for path in folder.iterdir() if path.suffix in (".png", ".svg", ".json")):
+            assert f"]({file.name})" in page, f"{file.name} is not on the page of {folder.name}"
 
 
 def test_links_of_pages_from_outside_are_taken_from_their_place():

@@ -9,7 +9,9 @@ from jaxtyping import Array, Float
 from charax.nn import Network, apply_joined
 
 Read = Literal["s", "x", "u", "u0", "context"]
+"""What a velocity or a plain field may read: s, x, u, the initial state u0 or an external context."""
 Scalar = float | int | Float[Array, ""]
+"""One number."""
 Time = Scalar | Float[Array, "batch"]
 """One time for the whole batch, as in a solve, or one per sample, as in flow matching."""
 

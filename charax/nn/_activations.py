@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 Activation = Callable[[Float[Array, "*shape"]], Float[Array, "*shape"]]
+"""A function that is applied to every number."""
 
 
 def _softshrink(h: Float[Array, "*shape"]) -> Float[Array, "*shape"]:

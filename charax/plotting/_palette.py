@@ -1,7 +1,7 @@
 """The colours of every figure, which are told apart without colour vision, too."""
 
-# Okabe and Ito's vermilion for the plain Neural ODE, their blue for the characteristic one; grey for exact values.
 NODE, C_NODE, EXACT = "#d55e00", "#0072b2", "#6b6b6b"
+"""Okabe and Ito's vermilion for the plain Neural ODE, their blue for the characteristic one; grey for exact values."""
 FAIR_NODE = "#e69f00"
 """Okabe and Ito's orange, for a second plain Neural ODE."""
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 Criterion = Literal["validation", "aic", "bic"]
+"""What k is picked by: the accuracy on validation data, Akaike's or the Bayesian information criterion."""
 
 _MEASURES: Mapping[Criterion, tuple[str, bool]] = {
     "validation": ("validation_mean", True),

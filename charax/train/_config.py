@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from charax.train._task import AbstractTask
 
 Schedule = Literal["cosine", "paper", "warmup", "constant"]
+"""The learning rate over training: to 0 on a cosine, by steps as in the paper, with a warm-up, or constant."""
 T = TypeVar("T")
 EPOCHS, BATCH_SIZE = 20, 64
+"""What is taken where neither the user nor the task says anything."""
 LEARNING_RATE, WEIGHT_DECAY = 5e-3, 5e-2
 """What is taken where neither the user nor the task says anything."""
 ADDED_LATER = {"added_later": True}
@@ -290,6 +292,16 @@ class AbstractConfig(ABC):
 
     A subclass is a frozen dataclass: its fields are the flags of `charax train TASK`, and it is `config.json`.
     `register_task` makes it known.
+
+    ```python
+    import charax
+
+    config = charax.ForecastConfig(width=8)
+    assert isinstance(config, charax.AbstractConfig)
+    assert (config.name, config.label) == ("forecast", "forecast-paper-c-node")
+    task = config.build_task(config.load_data().spec)  # what `charax.train.fit` trains
+    assert isinstance(task, config.task_type())
+    ```
     """
 
     name: ClassVar[str]

@@ -20,6 +20,25 @@ def register_task(config: type[AbstractConfig]) -> None:
 
     Raises:
         ValueError: If another task has that name.
+
+    ```python
+    from dataclasses import dataclass
+
+    import charax
+    from charax.train import TASKS
+
+    charax.register_task(charax.ForecastConfig)  # the one line of a task; again, it changes nothing
+
+    @dataclass(frozen=True)
+    class Other(charax.ForecastConfig):
+        name = "forecast"
+
+    try:
+        charax.register_task(Other)
+    except ValueError as error:
+        assert "there is a task 'forecast' already" in str(error)
+    assert TASKS["forecast"] is charax.ForecastConfig
+    ```
     """
     if _TASKS.get(config.name, config) is not config:
         raise ValueError(f"there is a task {config.name!r} already: {_TASKS[config.name].__qualname__}")

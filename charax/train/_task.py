@@ -55,6 +55,42 @@ class AbstractTask(eqx.Module):
 
     A task has no parameters. It is everything about a trained model that is not learned, and is built from the run's
     config and the description of its data (`AbstractConfig.build_task`).
+
+    ```python
+    import equinox as eqx
+    import jax.numpy as jnp
+    import numpy as np
+    from typing import NamedTuple
+
+    import charax
+    from charax.train import LoopConfig, Splits, fit
+
+    class Points(NamedTuple):
+        x: np.ndarray
+        y: np.ndarray
+
+    class Line(charax.AbstractTask):  # least squares: the smallest task
+        solver: charax.Solver = eqx.field(default_factory=charax.Solver)
+        monitor = property(lambda self: "loss")
+        higher_is_better = property(lambda self: False)
+
+        def build(self, key):
+            return charax.nn.Linear(1, 1, key=key)
+
+        def loss(self, model, batch, key):
+            return self.metrics(model, batch)["loss"].mean(), {"failed": jnp.zeros(())}
+
+        def metrics(self, model, batch):
+            return {"loss": jnp.square(model(batch.x)[:, 0] - batch.y)}
+
+        def summary(self, best, test):
+            return {"loss": test["test_loss"]}
+
+    x = np.linspace(-1, 1, 12, dtype=np.float32)[:, None]
+    points = Points(x, 2 * x[:, 0])
+    found = fit(Line(), Splits(points, points, points), LoopConfig(epochs=2, batch_size=4))
+    assert [row["epoch"] for row in found.history[:2]] == [1, 2]
+    ```
     """
 
     solver: eqx.AbstractVar[Solver]

@@ -1,10 +1,12 @@
 """What Sphinx must be told about charax: the pages of the reference, and Markdown in docstrings."""
 
+import ast
 import contextlib
 import functools
 import importlib
 import inspect
 import io
+import itertools
 import os
 import pkgutil
 import re
@@ -56,22 +58,43 @@ def write_api(folder: Path) -> None:
             if home != package:
                 lines.append(f"- {{py:obj}}`~{home}.{name}`")
                 continue
-            kind = (
-                "autoclass" if inspect.isclass(thing) else "autofunction" if inspect.isfunction(thing) else "autodata"
-            )
-            options = [":no-value:"] if kind == "autodata" else []
-            lines += [
-                "```{eval-rst}",
-                f".. {kind}:: {package}.{name}",
-                *(f"   {option}" for option in options),
-                "```",
-                "",
-            ]
+            text: list[str] = []
+            if inspect.isclass(thing):
+                kind = "autoclass"
+            elif inspect.isfunction(thing):
+                kind = "autofunction"
+            elif hasattr(thing, "__wrapped__"):  # a compiled function
+                kind, text = "autodata", ["   :no-value:"]
+            else:
+                kind, text = "py:data", ["", f"   {_escape_words(value_text(package, name))}"]
+            lines += ["```{eval-rst}", f".. {kind}:: {package}.{name}", *text, "```", ""]
         _write(folder / f"{package}.md", lines)
     pages = [f"{package} <{package}>" for package in packages()]
     table = [f"| [{package}]({package}.md) | {text} |" for package, text in packages().items()]
     toctree = ["```{toctree}", ":hidden:", *pages, "```"]
     _write(folder / "index.md", ["# API", "", "| package | what is in it |", "|---|---|", *table, "", *toctree])
+
+
+def value_text(package: str, name: str) -> str:
+    """What the source says below the assignment of a public value, on one line. `inspect` knows only its class's."""
+    module = importlib.import_module(package)
+    stub = Path(inspect.getfile(module)).with_suffix(".pyi")
+    for node in ast.parse((stub if stub.exists() else Path(inspect.getfile(module))).read_text()).body:
+        if isinstance(node, ast.ImportFrom) and any((each.asname or each.name) == name for each in node.names):
+            source = "." * node.level + (node.module or "")
+            found = importlib.import_module(source, package)
+            return value_text(
+                found.__name__, next(each.name for each in node.names if (each.asname or each.name) == name)
+            )
+    body = ast.parse(Path(inspect.getfile(module)).read_text()).body
+    for statement, after in itertools.pairwise(body):
+        targets = getattr(statement, "targets", [getattr(statement, "target", None)])
+        names = [
+            each.id for target in targets for each in ast.walk(target or ast.Tuple([])) if isinstance(each, ast.Name)
+        ]
+        if name in names and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+            return " ".join(str(after.value.value).split())
+    return ""
 
 
 def write_commands(path: Path) -> None:
@@ -118,6 +141,12 @@ def _escape(text: str) -> str:
     return text[:start] + re.sub(r"(?<=\w)_(?=[\s,.;:)]|$)", r"\\_", text[start:])
 
 
+def _escape_words(line: str) -> str:
+    """The same outside of what is set as code."""
+    parts = re.split(r"(`[^`]*`)", line)
+    return "".join(part if part.startswith("`") else _escape(part) for part in parts)
+
+
 def convert_markdown(app: "Sphinx", what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
     """Our docstrings are Markdown with Google's sections; Sphinx reads reStructuredText."""
     out: list[str] = []
@@ -133,8 +162,7 @@ def convert_markdown(app: "Sphinx", what: str, name: str, thing: object, options
         elif indent is not None:
             out.append(f"   {line}" if line.strip() else "")
         else:
-            parts = re.split(r"(`[^`]*`)", line)
-            out.append("".join(part if part.startswith("`") else _escape(part) for part in parts))
+            out.append(_escape_words(line))
     lines[:] = out
 
 

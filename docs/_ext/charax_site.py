@@ -58,16 +58,16 @@ def write_api(folder: Path) -> None:
             if home != package:
                 lines.append(f"- {{py:obj}}`~{home}.{name}`")
                 continue
-            text: list[str] = []
+            below: list[str] = []
             if inspect.isclass(thing):
                 kind = "autoclass"
             elif inspect.isfunction(thing):
                 kind = "autofunction"
             elif hasattr(thing, "__wrapped__"):  # a compiled function
-                kind, text = "autodata", ["   :no-value:"]
+                kind, below = "autodata", ["   :no-value:"]
             else:
-                kind, text = "py:data", ["", f"   {_escape_words(value_text(package, name))}"]
-            lines += ["```{eval-rst}", f".. {kind}:: {package}.{name}", *text, "```", ""]
+                kind, below = "py:data", ["", f"   {_escape_words(value_text(package, name))}"]
+            lines += ["```{eval-rst}", f".. {kind}:: {package}.{name}", *below, "```", ""]
         _write(folder / f"{package}.md", lines)
     pages = [f"{package} <{package}>" for package in packages()]
     table = [f"| [{package}]({package}.md) | {text} |" for package, text in packages().items()]

@@ -91,7 +91,8 @@ def find_best_epoch(history: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def advise(
     folder: Path, config: AbstractConfig, rows: list[dict[str, Any]], monitor: str, *, higher_is_better: bool
 ) -> str:
-    """Advise to train longer, if validation still improved in the last tenth of the epochs.
+    """Advise to train longer, if validation still improved in the last tenth of the epochs, or more slowly, if the loss
+    became larger than it was before the first improvement.
 
     Args:
         folder: The folder of the run.
@@ -101,7 +102,7 @@ def advise(
         higher_is_better: Whether larger values of it are better.
 
     Returns:
-        One sentence; empty if validation had stopped improving.
+        One sentence; empty if validation had stopped improving, and stayed near its best.
     """
     scores = [row[f"validation_{monitor}"] for row in rows]
     known = [score for score in scores if score is not None]
@@ -109,7 +110,13 @@ def advise(
         return ""
     improved = 1 + scores.index(max(known) if higher_is_better else min(known))
     if improved <= len(rows) - max(1, len(rows) // 10):
-        return ""
+        name, first, last = monitor.replace("_", " "), known[0], known[-1]
+        if not (last < first if higher_is_better else last > first):
+            return ""
+        return (
+            f"the validation {name} became worse after epoch {improved} than it was at first: the weights of epoch "
+            f"{improved} of {len(rows)} are kept; train with a lower --learning-rate to go further"
+        )
     return (
         f"the validation {monitor.replace('_', ' ')} was still improving, in epoch {improved} of {len(rows)}: train "
         f"longer with --epochs, or resume this run: charax resume {folder} --epochs {2 * len(rows)}"

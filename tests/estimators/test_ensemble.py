@@ -9,7 +9,7 @@ import numpy as np
 
 from charax.estimators._ensemble import Ensemble, EnsembleConfig, train_ensemble
 from charax.estimators._objectives import AbstractObjective
-from charax.estimators._rows import Rows
+from charax.estimators._rows import Rows, make_batches
 from charax.nn import Linear
 from charax.train import LoopConfig, OptimizerConfig, Silent, SolverConfig
 from charax.train._step import MAX_SKIPPED_STEPS
@@ -113,3 +113,19 @@ def test_equal_configs_share_a_compiled_program():
     assert traces > 0
     train(make_rows(ROWS + 1), epochs=EPOCHS + 1)
     assert len(LeastSquares.traces) == traces
+
+
+def test_training_ends_when_the_loss_has_not_improved_for_the_patience():
+    loop = LoopConfig(epochs=30, batch_size=ROWS // STEPS_PER_EPOCH, patience=3)
+    optimizer = replace(OPTIMIZER, learning_rate=10.0, weight_decay=0.0)  # each step is too long: nothing improves
+    config = EnsembleConfig(1, None, loop, optimizer)
+    trained = train_ensemble(LeastSquares(SolverConfig(), 2, 1), make_rows(), config, Silent(), START)
+    assert len(trained.losses) == np.argmin(trained.losses) + 1 + 3
+
+
+def test_mini_batches_share_few_sizes_unless_there_are_many_of_them():
+    few, many = (make_batches(np.arange(steps * 200), 200, -1) for steps in (8, 9))
+    assert few.shape == (8, 256)
+    assert many.shape == (9, 200)
+    for batches in (few, many):
+        assert sorted(batches[batches >= 0]) == list(range(len(batches) * 200))

@@ -10,7 +10,7 @@ import optax
 import pytest
 
 from charax.train import LoopConfig, OptimizerConfig, fit
-from charax.train._step import initial_state, make_epoch, make_optimizer
+from charax.train._step import MAX_SKIPPED_STEPS, initial_state, make_epoch, make_optimizer
 
 RATE = 0.02
 WITHOUT = 1e6
@@ -125,6 +125,15 @@ def test_the_average_is_what_is_evaluated_and_returned(line):
     assert fitted.history[-2]["validation_loss"] != final.history[-2]["validation_loss"]
     evaluated = line.task.metrics(fitted.model, jax.tree.map(jnp.asarray, line.splits.validation))["loss"].mean()
     assert float(evaluated) == pytest.approx(fitted.history[-2]["validation_loss"], rel=1e-5)
+
+
+def test_no_step_changes_anything_once_training_has_diverged(line):
+    state, epoch = steps_of(line, 0.3, np.arange(8))
+    diverged = dataclasses.replace(state, streak=jnp.full_like(state.streak, MAX_SKIPPED_STEPS))
+    after, _ = epoch(diverged, line.splits.train, np.arange(8)[None])
+    np.testing.assert_array_equal(after.params, state.params)
+    np.testing.assert_array_equal(after.average, state.average)
+    assert after.has_diverged
 
 
 def test_steps_in_one_scan_are_the_steps_one_by_one(line):

@@ -25,6 +25,7 @@ from charax.train import (
     train_or_load,
     train_seeds,
 )
+from charax.train._history import advise
 from tests.train.line_task import LineConfig
 from tests.train.registration import registered_line
 
@@ -231,3 +232,18 @@ def test_progress_goes_to_standard_error(line_task, tmp_path, capsys):
 )
 def test_the_default_name_of_a_run_has_the_task_and_the_data_without_suffixes(data, label):
     assert ClassificationConfig(data=data).label == f"classify-{label}-c-node"
+
+
+@pytest.mark.parametrize(
+    ("losses", "words"),
+    [
+        ([1.0, 0.5, 0.2, 0.6, 3.0], "became worse after epoch 3 than it was at first: the weights of epoch 3 of 5"),
+        ([1.0, 0.5, 0.2, 0.3, 0.4], ""),
+        ([1.0, 0.5, 0.4, 0.3, 0.2], "still improving, in epoch 5 of 5"),
+    ],
+)
+def test_advice_follows_the_validation_loss(tmp_path, losses, words):
+    config = ClassificationConfig(loop=LoopConfig(epochs=5))
+    advice = advise(tmp_path, config, [{"validation_loss": loss} for loss in losses], "loss", higher_is_better=False)
+    assert words in advice
+    assert bool(words) == bool(advice)

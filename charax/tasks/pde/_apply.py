@@ -8,12 +8,18 @@ from charax.solve import Solver
 
 BATCH = 256
 """Points per call. Compiling takes longer than solving, so that all callers share one shape."""
+QUICK = {"xla_cpu_use_fusion_emitters": False}
+"""Options of programs of solves with root finding: the older emitters of fused loops compile them in two thirds of the
+time, to something as fast."""
 
 
-@eqx.filter_jit
-def apply_model(
+def model_at(
     model: eqx.Module, points: Float[Array, "points dt"], solver: Solver
 ) -> tuple[Float[Array, "points n"], Float[Array, "points n"], Bool[Array, "points"], Float[Array, "points d"]]:
     """The values with NaN where there is no characteristic, the values, whether there is one, and its foot point."""
     out = model(points[:, :-1], points[:, -1], solver=solver)  # pyright: ignore[reportCallIssue]
     return jnp.where(out.found[:, None], out.u, jnp.nan), out.u, out.found, out.foot_point
+
+
+apply_model = eqx.filter_jit(model_at, compiler_options=QUICK)  # pyright: ignore[reportCallIssue]
+"""`model_at`, compiled."""

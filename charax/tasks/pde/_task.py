@@ -30,7 +30,7 @@ from charax.pde._entropy import solve_entropy
 from charax.pde._foot import PointStatus
 from charax.plotting import Section
 from charax.solve import Solver
-from charax.tasks.pde._apply import BATCH, apply_model
+from charax.tasks.pde._apply import BATCH, apply_model, model_at
 from charax.train import AbstractTask, Predictions, Program, Splits, mark_failures, solve_in_batches
 
 if TYPE_CHECKING:
@@ -346,7 +346,7 @@ class PDETask(AbstractTask):
         return u, both(model, jnp.asarray(u)[:, None]), None if known is None else both(known, jnp.asarray(u))
 
     def programs(self, model: eqx.Module) -> dict[str, Program]:
-        values = lambda points: apply_model(model, points, self.solver)[0]
+        values = lambda points: model_at(model, points, self.solver)[0]
         columns = ", ".join((*self.spec.position_columns, "t"))
         return {
             "solution": Program(

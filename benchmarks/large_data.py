@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-FEATURES, BATCH = 4096, 2048
+FEATURES, BATCH = 4096, 512
 FLAGS = f"classify --preset dense --width 8 --members 1 --epochs 1 --batch-size {BATCH} --json"
 
 

@@ -1,8 +1,9 @@
-"""How much faster `GridSearchCV` is with two processes: iris, interleaved, each in a process of its own.
+"""How much faster scikit-learn's searches are with two processes: iris, interleaved, each in a process of its own.
 
-    python -m benchmarks.parallel_search --repeats 3
+    python -m benchmarks.parallel_search --repeats 3 --output docs/results/parallel-search
 
-Run it on a quiet machine with two cores. The compilation cache is warm from the second call on.
+Run it on a quiet machine with two cores. The first search of a process starts the workers, which import JAX and
+scikit-learn; the second finds them there. The compilation cache is warm.
 """
 
 import argparse
@@ -11,42 +12,96 @@ import statistics
 import subprocess
 import sys
 import time
+from pathlib import Path
+from typing import Any
 
+GRIDS = {
+    "cross_val_score, 5 fits": {},
+    "20 fits": {"width": [16, 24], "weight_decay": [0.0, 0.05]},
+    "120 fits": {"width": [16, 24], "weight_decay": [0.0, 0.05, 0.5, 2.0], "learning_rate": [3e-3, 1e-2, 3e-2]},
+}
+"""Parameters to search, with five folds each. Only the width is part of a compiled program."""
 SEARCH = """
-import sys
+import json, sys, time
+began = time.perf_counter()
 from sklearn.datasets import load_iris
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, cross_val_score
 import charax
 
 charax.use_compilation_cache()
 if __name__ == "__main__":
-    grid = {"width": [16, 24], "weight_decay": [0.0, 0.05]}
-    search = GridSearchCV(charax.CNODEClassifier(random_state=0), grid, cv=5, n_jobs=int(sys.argv[1]))
-    search.fit(*load_iris(return_X_y=True))
-    print(repr(search.cv_results_["mean_test_score"].tolist()))
+    jobs, grid, (x, y) = int(sys.argv[1]), json.loads(sys.argv[2]), load_iris(return_X_y=True)
+    estimator, seconds = charax.CNODEClassifier(random_state=0), [time.perf_counter() - began]
+    for _ in range(2):
+        began = time.perf_counter()
+        if grid:
+            search = GridSearchCV(estimator, grid, cv=5, n_jobs=jobs).fit(x, y)
+            scores = search.cv_results_["mean_test_score"].tolist()
+        else:
+            scores = cross_val_score(estimator, x, y, cv=5, n_jobs=jobs).tolist()
+        seconds.append(time.perf_counter() - began)
+    print(json.dumps({"seconds": seconds, "scores": scores}))
 """
 
 
-def search(jobs: int) -> tuple[float, str]:
-    """Seconds, and the scores."""
+def search(jobs: int, grid: dict[str, list[float]]) -> dict[str, Any]:
+    """Seconds of the imports and of two searches, and the scores."""
+    command = [sys.executable, "-c", SEARCH, str(jobs), json.dumps(grid)]
     began = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-c", SEARCH, str(jobs)], check=True, capture_output=True, text=True, timeout=1800
-    )
-    return time.perf_counter() - began, done.stdout
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=3600)
+    return {**json.loads(done.stdout.splitlines()[-1]), "process": time.perf_counter() - began}
+
+
+def compare(grid: dict[str, list[float]], repeats: int) -> dict[str, Any]:
+    """The medians of interleaved runs with one and with two jobs, and their ratios."""
+    search(1, grid)  # fills the cache of compiled programs
+    runs = {1: [], 2: []}
+    for _ in range(repeats):
+        for jobs, found in runs.items():
+            found.append(search(jobs, grid))
+    times = {jobs: [run["seconds"] for run in found] for jobs, found in runs.items()}
+    median = lambda jobs, part: statistics.median(seconds[part] for seconds in times[jobs])
+    whole = lambda jobs: statistics.median(sum(seconds[:2]) for seconds in times[jobs])
+    return {
+        "grid": grid,
+        "seconds": {str(jobs): seconds for jobs, seconds in times.items()},
+        "speedup_with_imports": whole(1) / whole(2),
+        "speedup_first": median(1, 1) / median(2, 1),
+        "speedup_second": median(1, 2) / median(2, 2),
+        "same_scores": len({json.dumps(run["scores"]) for found in runs.values() for run in found}) == 1,
+    }
+
+
+def write(output: Path, found: dict[str, Any]) -> None:
+    """Write the numbers and a page."""
+    output.mkdir(parents=True, exist_ok=True)
+    (output / "parallel-search.json").write_text(json.dumps(found, indent=1) + "\n")
+    lines = [
+        "# Searches of scikit-learn with two processes",
+        "",
+        "Written by `python -m benchmarks.parallel_search`. Iris, two cores: how many times faster `n_jobs=2` is than",
+        "`n_jobs=1`. A new process counts its imports, too; the first search starts the workers, which import and",
+        "compile by themselves; a second search in the same process finds them ready.",
+        "",
+        "| search | new process | first search | second search | same scores |",
+        "|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {name} | {row['speedup_with_imports']:.2f}x | {row['speedup_first']:.2f}x | {row['speedup_second']:.2f}x "
+        f"| {'yes' if row['same_scores'] else 'no'} |"
+        for name, row in found.items()
+    ]
+    lines += ["", "Raw numbers: [parallel-search.json](parallel-search.json).", ""]
+    (output / "README.md").write_text("\n".join(lines))
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=3)
-    repeats = parser.parse_args().repeats
-    search(1)  # fills the cache of compiled programs
-    pairs = [(search(1), search(2)) for _ in range(repeats)]
-    one, two = ([pair[i][0] for pair in pairs] for i in range(2))
-    answer = {
-        "seconds_one_job": one,
-        "seconds_two_jobs": two,
-        "speedup": statistics.median(one) / statistics.median(two),
-        "same_scores": len({scores for pair in pairs for _, scores in pair}) == 1,
-    }
+    parser.add_argument("--grids", nargs="+", choices=list(GRIDS), default=list(GRIDS))
+    parser.add_argument("--output", type=Path)
+    arguments = parser.parse_args()
+    answer = {name: compare(GRIDS[name], arguments.repeats) for name in arguments.grids}
     print(json.dumps(answer, indent=2))
+    if arguments.output is not None:
+        write(arguments.output, answer)

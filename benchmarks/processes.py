@@ -33,7 +33,7 @@ TASKS = {
 }
 """Small runs of every kind."""
 COUNTS = {"classification": (2, 4), "density": (2,), "pde": (2,), "series": (2,)}
-KILLED = "classify --preset dense --width 8 --max-samples 500 --epochs 6 --batch-size 32 --checkpoint-steps 3"
+KILLED = "classify --preset dense --width 8 --max-samples 200 --epochs 4 --batch-size 32 --checkpoint-steps 3"
 STEPS = {
     "dense": "classify --preset dense --width 64 --data digits --batch-size 512 --epochs 10",
     "images": "classify --preset small --data digits --batch-size 256 --epochs 4",

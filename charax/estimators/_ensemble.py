@@ -28,7 +28,7 @@ from charax.train import (
 )
 from charax.train._config import BATCH_SIZE, EPOCHS
 from charax.train._parameters import Unflatten
-from charax.train._step import TrainState, make_epoch, make_optimizer, start_state
+from charax.train._step import TrainState, clipped_adamw, make_epoch, start_state
 
 _PREDICTION_BATCH = 256
 """Rows per call of the compiled prediction: always the same number, so that no prediction depends on how many rows
@@ -44,6 +44,7 @@ class EnsembleConfig:
     """None to train on all rows, and to select the weights by their loss."""
     loop: LoopConfig
     optimizer: OptimizerConfig
+    """With a learning rate and a weight decay, which are constant."""
 
 
 @dataclass(frozen=True)
@@ -101,9 +102,8 @@ def train_ensemble(
     validation = _stack([validation for _, validation in splits], padded_size(most), padding)
     epochs, batch_size = loop.epochs or EPOCHS, loop.batch_size or BATCH_SIZE
     steps = -(-train.shape[1] // batch_size)
-    # A program does not depend on the length of a constant schedule, so it serves all of them.
-    length = (1, 1) if config.optimizer.schedule == "constant" else (epochs, steps)
-    program = _program(objective, config.optimizer, *length)
+    program = _program(objective, config.optimizer.clip, config.optimizer.ema)
+    rates = _Rates(np.float32(config.optimizer.learning_rate), np.float32(config.optimizer.weight_decay))
     data = rows.pad()
     state = _initial_members(program, objective, config, initial_params)
     patience = epochs if loop.patience is None else loop.patience
@@ -112,7 +112,7 @@ def train_ensemble(
     try:
         while len(losses) < epochs and not diverged and since_best < patience:
             order = np.stack([make_batches(generator.permutation(each), batch_size, padding) for each in train])
-            result = catch_failed_solve(program.epoch, state, data, order, validation)
+            result = catch_failed_solve(program.epoch, state, data, order, validation, rates)
             if result is None:
                 losses.append(math.nan)
                 diverged = True
@@ -171,15 +171,25 @@ def _model(objective: AbstractObjective) -> _Model:
     return _Model(unflatten, jax.jit(jax.vmap(predict, in_axes=(0, None))))
 
 
+class _Rates(NamedTuple):
+    """Arguments of a program, so that one serves all candidates of a search over them."""
+
+    learning_rate: Any
+    weight_decay: Any
+
+
 @lru_cache(maxsize=128)
-def _program(objective: AbstractObjective, optimizer: OptimizerConfig, epochs: int, steps: int) -> _Program:
+def _program(objective: AbstractObjective, clip: float, ema: float | None) -> _Program:
     unflatten = _model(objective).unflatten
-    transform = make_optimizer(optimizer, epochs=epochs, steps_per_epoch=steps)
-    train_epoch = make_epoch(objective, unflatten, transform, optimizer.ema)
 
     def epoch(
-        member: _MemberState, data: Batch, order: Int[Array, "steps batch"], validation: Int[Array, "validation"]
+        member: _MemberState,
+        data: Batch,
+        order: Int[Array, "steps batch"],
+        validation: Int[Array, "validation"],
+        rates: _Rates,
     ) -> tuple[_MemberState, Float[Array, ""]]:
+        train_epoch = make_epoch(objective, unflatten, clipped_adamw(*rates, clip), ema)
         state, _ = train_epoch(member.train.start_epoch(), data, order)
         rows = jax.tree.map(lambda leaf: leaf[validation], data)
         losses = objective.losses(unflatten(state.evaluated), rows, jax.random.wrap_key_data(state.key))
@@ -193,12 +203,15 @@ def _program(objective: AbstractObjective, optimizer: OptimizerConfig, epochs: i
         ), loss
 
     def start(params: Float[Array, "parameters"], key: UInt32[Array, "words"]) -> _MemberState:
-        state = start_state(transform, params, key, metrics=("failed",), ema=optimizer.ema)
+        state = start_state(clipped_adamw(0.0, 0.0, clip), params, key, metrics=("failed",), ema=ema)
         return _MemberState(state, params, jnp.full((), jnp.inf, params.dtype), jnp.zeros((), int))
 
     return _Program(
         jax.jit(jax.vmap(start)),
-        jax.jit(jax.vmap(epoch, in_axes=(0, None, 0, 0)), compiler_options={**quick_compilation(), **small_products()}),
+        jax.jit(
+            jax.vmap(epoch, in_axes=(0, None, 0, 0, None)),
+            compiler_options={**quick_compilation(), **small_products()},
+        ),
     )
 
 

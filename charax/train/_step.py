@@ -94,7 +94,14 @@ def make_optimizer(config: OptimizerConfig, *, epochs: int, steps_per_epoch: int
             schedule = rate
         case unknown:
             raise ValueError(f"unknown schedule {unknown!r}; choose from cosine, paper, warmup, constant")
-    return optax.chain(optax.clip_by_global_norm(config.clip), optax.adamw(schedule, weight_decay=config.weight_decay))
+    return clipped_adamw(schedule, config.weight_decay, config.clip)
+
+
+def clipped_adamw(
+    learning_rate: optax.ScalarOrSchedule, weight_decay: Float[Array, ""] | float, clip: float
+) -> optax.GradientTransformation:
+    """AdamW after clipping by the global norm. Its rates may be arguments of a compiled function."""
+    return optax.chain(optax.clip_by_global_norm(clip), optax.adamw(learning_rate, weight_decay=weight_decay))  # pyright: ignore[reportArgumentType]
 
 
 def make_epoch(

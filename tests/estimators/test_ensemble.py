@@ -56,9 +56,11 @@ def make_rows(rows: int = ROWS) -> Rows:
     return Rows(np.full((rows, 2), [1.0, -0.5]), np.full((rows, 1), 3.0), np.ones(rows))
 
 
-def train(rows: Rows, *, epochs: int = EPOCHS, progress: Silent | None = None) -> Ensemble:
+def train(
+    rows: Rows, *, epochs: int = EPOCHS, progress: Silent | None = None, optimizer: OptimizerConfig = OPTIMIZER
+) -> Ensemble:
     loop = LoopConfig(epochs=epochs, batch_size=-(-len(rows.weights) // STEPS_PER_EPOCH))
-    config = EnsembleConfig(1, None, loop, OPTIMIZER)
+    config = EnsembleConfig(1, None, loop, optimizer)
     return train_ensemble(LeastSquares(SolverConfig(), 2, 1), rows, config, progress or Silent(), START)
 
 
@@ -129,3 +131,13 @@ def test_mini_batches_share_few_sizes_unless_there_are_many_of_them():
     assert many.shape == (9, 200)
     for batches in (few, many):
         assert sorted(batches[batches >= 0]) == list(range(len(batches) * 200))
+
+
+def test_rates_are_no_part_of_a_compiled_program_and_have_their_effect():
+    plain = train(make_rows())
+    traces = len(LeastSquares.traces)
+    faster = train(make_rows(), optimizer=replace(OPTIMIZER, learning_rate=0.1))
+    free = train(make_rows(), optimizer=replace(OPTIMIZER, weight_decay=0.0))
+    assert len(LeastSquares.traces) == traces
+    assert faster.best_loss < plain.best_loss
+    assert np.linalg.norm(free.params) > np.linalg.norm(plain.params)

@@ -101,7 +101,8 @@ class JoblibExecutor(AbstractExecutor):
             stack.enter_context(joblib.parallel_config(**backend))
             parallel: Any = joblib.Parallel(
                 n_jobs=max(workers, 2) if local else -1,  # one would be this process itself
-                return_as="generator_unordered",
+                # ray's backend hands out all results at the end.
+                return_as="list" if self._config.backend == "ray" else "generator_unordered",
                 batch_size=1,  # pyright: ignore[reportArgumentType]
                 pre_dispatch="all",
             )

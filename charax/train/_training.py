@@ -50,6 +50,7 @@ def train(config: AbstractConfig, folder: Path | str, *, progress: AbstractProgr
     assert run.summary()["accuracy"] <= 1
     ```
     """
+    _check_precision()
     folder = Path(folder)
     processes.on_first(lambda: _check_new(folder))
     config = config.resolve_paths()
@@ -60,6 +61,12 @@ def train(config: AbstractConfig, folder: Path | str, *, progress: AbstractProgr
     with processes.only_first(new_folder(folder)), processes.only_first(lock_folder(folder)):
         processes.on_first(lambda: _save_new(folder, config, data))
         return _finish(folder, config, data, progress)
+
+
+def _check_precision() -> None:
+    """Data and weights of runs are in single precision, and a solver takes no mixture."""
+    if jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue]
+        raise ValueError("runs are computed in float32: unset JAX_ENABLE_X64, or switch jax_enable_x64 off")
 
 
 def resume(folder: Path | str, *, epochs: int | None = None, progress: AbstractProgress | None = None) -> Run:
@@ -91,6 +98,7 @@ def resume(folder: Path | str, *, epochs: int | None = None, progress: AbstractP
     assert len(longer.epochs) == 2
     ```
     """
+    _check_precision()
     folder = Path(folder)
     config = load_config(folder)
     if epochs is None and processes.on_first(lambda: is_finished(folder)):

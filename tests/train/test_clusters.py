@@ -1,4 +1,4 @@
-"""Sweeps on a cluster: dask's, and Slurm's by submitit, which has a stand-in that runs on this machine."""
+"""Sweeps on a cluster: dask's, ray's, and Slurm's by submitit, which has a stand-in that runs on this machine."""
 
 import os
 
@@ -41,3 +41,11 @@ def test_a_sweep_on_two_workers_of_dask(tmp_path, line_task, metrics_of, importa
 def test_a_sweep_by_submitit(tmp_path, line_task, metrics_of, importable):
     pytest.importorskip("submitit", reason="pip install 'charax[slurm]'")
     sweep_and_compare(SweepConfig(slurm="local", minutes=10), tmp_path, metrics_of)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_sweep_on_ray(tmp_path, line_task, metrics_of, importable, monkeypatch):
+    pytest.importorskip("ray", reason="pip install 'charax[ray]'")
+    monkeypatch.setenv("RAY_raylet_start_wait_time_s", "300")  # on a machine that does other things, too
+    sweep_and_compare(SweepConfig(backend="ray", address="local"), tmp_path, metrics_of)

@@ -103,6 +103,23 @@ def test_a_signal_to_one_process_saves_the_run_of_all(start, command, tmp_path):
 
 
 @pytest.mark.slow
+def test_a_process_that_stops_is_dead_after_its_heartbeats(start, command, tmp_path):
+    folder = tmp_path / "stopped"
+    arguments = [each if each != "4" else "100000" for each in command(folder)]
+    process = start("launch", "-n", 2, "--heartbeat", 4, "--", *arguments)
+    while not processes.checkpoints_of(folder):
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.05)
+    victim = processes.rank_of(process.pid, 1)
+    assert victim is not None
+    os.kill(victim, signal.SIGSTOP)
+    _, errors = process.communicate(timeout=90)  # by default they would wait for 100 s
+    assert process.returncode not in (0, 2), errors
+    assert "heartbeat" in errors, errors
+    assert not Path(f"/proc/{victim}").exists()
+
+
+@pytest.mark.slow
 def test_a_batch_that_the_processes_cannot_share_is_refused(start, command, tmp_path):
     process = start("launch", "-n", 2, "--restarts", 2, "--", *command(tmp_path / "odd"), "--batch-size", 7)
     _, errors = process.communicate(timeout=200)

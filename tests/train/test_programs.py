@@ -184,7 +184,7 @@ import numpy as np
 import onnxruntime
 
 folder = Path(sys.argv[1])
-session = onnxruntime.InferenceSession(folder / "probabilities.onnx")
+session = onnxruntime.InferenceSession(next(folder.glob("*.onnx")))
 x = np.load(folder / "x.npy")
 (name,) = (each.name for each in session.get_inputs())
 answers = {str(batch): session.run(None, {name: x[:batch]})[0] for batch in (2, 3)}
@@ -195,15 +195,18 @@ assert not any(name.partition(".")[0] in ("charax", "jax") for name in sys.modul
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_a_classifier_in_onnx_answers_as_charax_does_without_jax(tmp_path):
+@pytest.mark.parametrize("name", ["digits", "rows"])
+def test_a_program_in_onnx_answers_as_charax_does_without_jax(name, cases, tmp_path):
     pytest.importorskip("jax2onnx", reason="pip install 'charax[onnx]'")
     pytest.importorskip("onnxruntime", reason="pip install onnxruntime")
-    task, model = untrained(ClassificationConfig(data="digits", preset="dense", width=8))
-    export_programs(TrainedModel(task, model), tmp_path, format="onnx")
-    x = draw([8, 8, 1])
+    case = cases[name]
+    export_programs(case.trained, tmp_path, format="onnx")
+    (program,) = json.loads((tmp_path / "programs.json").read_text())["programs"].values()
+    x = draw(program["inputs"]["input"][1:])
     np.save(tmp_path / "x.npy", x)
     subprocess.run([sys.executable, "-c", RUN_ONNX, str(tmp_path)], check=True, timeout=300)
-    expected = task.probabilities(model, x)  # pyright: ignore[reportAttributeAccessIssue]
+    (answer,) = (each({"input": x}) for each in case.expected.values())
+    expected = answer[0] if isinstance(answer, tuple) else answer
     with np.load(tmp_path / "answers.npz") as answers:
         np.testing.assert_allclose(answers["3"], expected, rtol=1e-5, atol=1e-5)
         np.testing.assert_allclose(answers["2"], expected[:2], rtol=1e-5, atol=1e-5)

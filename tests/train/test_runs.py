@@ -4,6 +4,7 @@ import dataclasses
 import json
 import shutil
 
+import jax
 import numpy as np
 import pytest
 
@@ -247,3 +248,9 @@ def test_advice_follows_the_validation_loss(tmp_path, losses, words):
     advice = advise(tmp_path, config, [{"validation_loss": loss} for loss in losses], "loss", higher_is_better=False)
     assert words in advice
     assert bool(words) == bool(advice)
+
+
+def test_double_precision_is_refused_before_anything_is_written(tmp_path):
+    with jax.enable_x64(True), pytest.raises(ValueError, match="runs are computed in float32"):
+        train(LineConfig(), tmp_path / "run")
+    assert not (tmp_path / "run").exists()

@@ -84,7 +84,7 @@ def raise_if_failed(problem: AbstractProblem, x: Array, t: Array, status: Array,
     positions, times = np.asarray(lax.stop_gradient(x)), np.asarray(lax.stop_gradient(t))
     multivalued = codes == PointStatus.MULTIVALUED
     if multivalued.any():
-        shock = float(shock_time(freeze(problem), horizon=times[multivalued].max(), solver=solver))
+        shock = float(shock_time(freeze(problem), horizon=float(times[multivalued].max()), solver=solver))
         affected = f"{multivalued.sum()} of {multivalued.size} points"
         first = describe_point(positions, times, multivalued)
         if problem.dim == 1:

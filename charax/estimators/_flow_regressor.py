@@ -54,7 +54,8 @@ class FlowRegressor(RegressorMixin, AbstractEstimator):
         validation_fraction (float, default=0.1): The proportion of the rows to set aside for validation, different rows
             for each member. Only used if `early_stopping` is True.
         n_iter_no_change (int, default=25): The number of epochs without improvement after which training stops. Only
-            used if `early_stopping` is True.
+            used if `early_stopping` is True. A few hundred rows of a density with several branches need more: their
+            validation loss rises before it falls.
         warm_start (bool, default=False): Whether `fit` starts from the weights of the previous call, with the same
             standardization, instead of from new weights.
         random_state (int, RandomState instance or None, default=None): The seed of the initial weights, the validation

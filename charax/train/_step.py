@@ -98,7 +98,7 @@ def make_optimizer(config: OptimizerConfig, *, epochs: int, steps_per_epoch: int
 
 
 def clipped_adamw(
-    learning_rate: optax.ScalarOrSchedule, weight_decay: Float[Array, ""] | float, clip: float
+    learning_rate: optax.ScalarOrSchedule, weight_decay: Float[Array, ""] | float | int, clip: float
 ) -> optax.GradientTransformation:
     """AdamW after clipping by the global norm. Its rates may be arguments of a compiled function."""
     return optax.chain(optax.clip_by_global_norm(clip), optax.adamw(learning_rate, weight_decay=weight_decay))  # pyright: ignore[reportArgumentType]

@@ -103,7 +103,7 @@ def test_transparent_pixels_become_white(tmp_path):
 
 
 def test_a_size_for_anything_but_a_folder_is_refused(tmp_path):
-    with pytest.raises(DataError, match="digits is not a folder of images"):
+    with pytest.raises(DataError, match="digits is not a folder or an archive of images"):
         load_dataset("digits", size=4)
 
 

@@ -51,9 +51,13 @@ def test_a_column_called_target_is_left_out_unless_classes_are_asked_for(tmp_pat
     assert set(labelled.train.targets) == {0, 1}
 
 
-def test_images_have_no_density_per_class(tmp_path):
-    np.savez(tmp_path / "x.npz", x=np.zeros((20, 4, 4), np.uint8), y=np.arange(20) % 2)
-    with pytest.raises(DataError, match="has images: give rows of numbers"):
+def test_images_may_have_classes(tmp_path):
+    np.savez(tmp_path / "x.npz", x=np.arange(20 * 16, dtype=np.uint8).reshape(20, 4, 4), y=np.arange(20) % 2)
+    data = load_density_data(str(tmp_path / "x.npz"), labelled=True)
+    assert (data.levels, data.classes, data.shape) == (256, ("0", "1"), (4, 4, 1))
+    np.testing.assert_array_equal(data.train.inputs[:, 0, 0, 0] // 16 % 2, data.train.targets)
+    np.savez(tmp_path / "x.npz", x=np.zeros((20, 4, 4)), y=np.arange(20) % 2)
+    with pytest.raises(DataError, match="over integer gray levels"):
         load_density_data(str(tmp_path / "x.npz"), labelled=True)
 
 

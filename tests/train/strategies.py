@@ -33,7 +33,12 @@ def values_of(hint: Any) -> st.SearchStrategy[Any]:
 
 
 def _leave_out_what_does_not_apply(density: dict[str, Any]) -> dict[str, Any]:
-    """Densities refuse the parts of flow matching without it, and penalties of a solve that is not made."""
+    """Densities refuse the parts of flow matching without it, penalties of a solve that is not made, classes to hide
+    where there are none, and probes of a trace that has none."""
+    if not density["conditional"]:
+        density = {**density, "hidden_classes": None}
+    if density["trace"] in ("exact", "hutch++"):
+        density = {**density, "probes": None}
     if density["objective"] == "likelihood":
         return {**density, "path": None, "coupling": None, "times": None}
     return {**density, "kinetic_penalty": 0.0, "jacobian_penalty": 0.0}

@@ -81,9 +81,7 @@ def vector_flow_field(
     Raises:
         ValueError: If the method changes the size of the state, or an argument does not suit the others.
     """
-    parts = parse_method(method)
-    if parts.lift != "node":
-        raise ValueError(f"a flow keeps the size of its data, so {method!r} cannot be one: choose node or c-node")
+    is_characteristic = _is_characteristic(method)
     if bool(context) != ("context" in reads):
         raise ValueError('a field that reads "context" needs its number of columns, context=…, and no other takes one')
     if not (math.isfinite(sharpness) and sharpness > 0):
@@ -92,7 +90,7 @@ def vector_flow_field(
     first, second, third, fourth, fifth = split_key(key, 5)
     state, timed = (features, frequency_scale, frequencies), [_TIME_FREQUENCIES] if "s" in reads else []
     read = _Inputs([*timed, state, *([(context, 0.0, 0)] if context else [])], frequencies, fourth)
-    if not parts.characteristic:
+    if not is_characteristic:
         network = mlp([read.size, *hidden, features], activation=act, key=first)
         return PlainField(read.prepend(_scale_last(network, 1 / sharpness)), reads=reads)
     network = mlp([read.size, *velocity_hidden, characteristic_dim], activation=act, key=first)
@@ -103,6 +101,13 @@ def vector_flow_field(
         velocity,
         JointJacobian(body, hidden=hidden[-1], channels=features, characteristic_dim=characteristic_dim, key=third),
     )
+
+
+def _is_characteristic(method: str) -> bool:
+    parts = parse_method(method)
+    if parts.lift != "node":
+        raise ValueError(f"a flow keeps the size of its data, so {method!r} cannot be one: choose node or c-node")
+    return parts.characteristic
 
 
 class _Inputs:
@@ -182,11 +187,9 @@ def image_flow_field(
     Raises:
         ValueError: If the method changes the size of the state.
     """
-    parts = parse_method(method)
-    if parts.lift != "node":
-        raise ValueError(f"a flow keeps the size of its data, so {method!r} cannot be one: choose node or c-node")
+    is_characteristic = _is_characteristic(method)
     height, width, channels = shape
-    if not parts.characteristic:
+    if not is_characteristic:
         return PlainField(TimedConvs([channels, *hidden, channels], activation=activation, key=key))
     keys = split_key(key, len(hidden) + 5)
     act, p = Apply(find_activation(activation)), velocity_width
@@ -255,13 +258,11 @@ def unet_flow_field(
     Raises:
         ValueError: If the method changes the size of the state.
     """
-    parts = parse_method(method)
-    if parts.lift != "node":
-        raise ValueError(f"a flow keeps the size of its data, so {method!r} cannot be one: choose node or c-node")
+    is_characteristic = _is_characteristic(method)
     channels, halvings = shape[2], count_halvings(shape, halvings)
     reads = ("s", "u", "context") if context else ("s", "u")
     first, second, third = split_key(key, 3)
-    if not parts.characteristic:
+    if not is_characteristic:
         body = UNet(channels, width=width, halvings=halvings, timed=True, context=context, key=first)
         return PlainField(Chain(body, Linear(body.outputs, channels, key=second)), reads=reads)
     velocity = PooledConvs(

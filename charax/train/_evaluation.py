@@ -28,7 +28,7 @@ def make_evaluation(task: AbstractTask, unflatten: Unflatten, batch_size: int, d
         values = task.metrics(unflatten(params), batch)
         return {name: jnp.where(weights > 0, value, 0).sum() for name, value in values.items()}
 
-    sums = compile_together(jax.jit(sum_metrics))
+    sums = compile_together(jax.jit(sum_metrics, compiler_options=dict(task.compiler_options) or None))
 
     def evaluate(params: Float[Array, "parameters"], split: Batch) -> dict[str, float]:
         samples = count_samples(split)

@@ -136,7 +136,7 @@ class _Training:
                 jax.jit(
                     make_epoch(stage, unflatten, transform, optimizer.ema),
                     donate_argnums=() if self.may_raise else 0,
-                    compiler_options=None if has_images else small_products(),
+                    compiler_options={**stage.compiler_options, **({} if has_images else small_products())} or None,
                     out_shardings=self.devices.replicated,
                 )
             )

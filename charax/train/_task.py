@@ -1,7 +1,7 @@
 """What the training engine asks of a task."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -136,6 +136,11 @@ class AbstractTask(eqx.Module):
         """The stages of training: the fraction of the epochs after which each begins, and the task whose loss it
         minimizes. All of them train the same model and report the same metrics."""
         return ((0.0, self),)
+
+    @property
+    def compiler_options(self) -> Mapping[str, bool | int | str]:
+        """Options of `jax.jit` for an epoch and an evaluation of this task, beside those that the engine chooses."""
+        return {}
 
     def prepare_epoch(
         self, train: Batch, order: Int[np.ndarray, "steps batch"], generator: np.random.Generator

@@ -121,3 +121,12 @@ def test_what_is_refined_after_training_is_the_model_and_is_evaluated(line, monk
     assert fitted.history[-1]["refined"] == 7
     assert fitted.history[-1]["test_loss"] == pytest.approx(np.square(line.splits.test.y).mean(), rel=1e-5)
     assert not any(leaf.any() for leaf in leaves(fitted.model))
+
+
+def test_programs_are_compiled_with_the_options_of_the_task(line, monkeypatch):
+    monkeypatch.setattr(type(line.task), "compiler_options", property(lambda self: {"xla_of_nobody": True}))
+    with pytest.raises(jax.errors.JaxRuntimeError, match="xla_of_nobody"):
+        fit(*line, LOOP, FAST)
+    evaluate = make_evaluation(line.task, flatten_model(line.task.build(jax.random.key(0)))[1], 8, Devices())
+    with pytest.raises(jax.errors.JaxRuntimeError, match="xla_of_nobody"):
+        evaluate(flatten_model(line.task.build(jax.random.key(0)))[0], line.splits.test)

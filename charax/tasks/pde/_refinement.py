@@ -13,7 +13,15 @@ from charax.models import EquationRegressor
 from charax.solve import Solver
 from charax.tasks.pde._formula import activate_networks, search_formula
 from charax.tasks.pde._interval import find_interval
-from charax.tasks.pde._least_squares import Fit, distinct_rows, evaluate_errors, minimize, single_threaded_blas
+from charax.tasks.pde._least_squares import (
+    Fit,
+    distinct_rows,
+    evaluate_errors,
+    minimize,
+    ravel,
+    single_threaded_blas,
+    unravel,
+)
 from charax.tasks.pde._posterior import draw_members, find_shock_time
 from charax.train import Splits
 
@@ -69,6 +77,7 @@ def refine_equation(
         equation in words, its terms and its shock time.
     """
     train, validation = distinct_rows(splits.train), distinct_rows(splits.validation)
+    model = unravel(ravel(model), model)  # placed like all later ones, which share its compiled programs
     with single_threaded_blas():
         say("fitting by least squares")
         fit = fit_networks(model, train, validation, solver)

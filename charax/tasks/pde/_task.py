@@ -1,6 +1,6 @@
 """Learn u(x, t) from samples of it: squared errors, relative errors, points without a characteristic."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,7 @@ from charax.pde._entropy import solve_entropy
 from charax.pde._foot import PointStatus
 from charax.plotting import Section
 from charax.solve import Solver
-from charax.tasks.pde._apply import BATCH, apply_model, model_at
+from charax.tasks.pde._apply import BATCH, QUICK, apply_model, model_at
 from charax.train import AbstractTask, Predictions, Program, Splits, mark_failures, solve_in_batches
 
 if TYPE_CHECKING:
@@ -130,6 +130,10 @@ class PDETask(AbstractTask):
     @property
     def higher_is_better(self) -> bool:
         return False
+
+    @property
+    def compiler_options(self) -> Mapping[str, bool | int | str]:
+        return QUICK
 
     def build(self, key: PRNGKeyArray) -> AbstractRegressor:
         structure: dict[str, Any] = {

@@ -56,6 +56,13 @@ def test_every_public_value_is_described_by_the_text_below_it():
                 assert SITE.value_text(package, name), f"{package}.{name} has no text below its assignment"
 
 
+def test_the_reference_shows_what_is_in_a_value(tmp_path):
+    SITE.write_api(tmp_path)
+    assert "One of `'cosine'`, `'paper'`, `'warmup'`, `'constant'`." in (tmp_path / "charax.train.md").read_text()
+    assert "Its names are `'circles'`" in (tmp_path / "charax.data.md").read_text()
+    assert "Its value is `64`." in (tmp_path / "charax.train.md").read_text()
+
+
 def test_every_command_is_in_the_reference(tmp_path):
     from charax.cli._commands import _tree
 

@@ -1,10 +1,14 @@
 """Entry points, exit status and error messages."""
 
+import os
 import signal
 import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Sequence
+
+_BROKEN_PIPE = 128 + 13
+"""What a shell calls the end by SIGPIPE, which Windows does not have."""
 
 
 def console_main() -> int:
@@ -13,7 +17,9 @@ def console_main() -> int:
     Returns:
         The exit status.
     """
-    from charax.train import die_with_launcher, end, tune_process, use_compilation_cache
+    from charax.train import tune_process, use_compilation_cache
+    from charax.train._launch import die_with_launcher
+    from charax.train._processes import end
 
     die_with_launcher()
     use_compilation_cache()
@@ -39,6 +45,9 @@ def main(arguments: Sequence[str], *, prepare: Callable[[], None] | None = None)
         parse_and_run(arguments, prepare)
     except ModuleNotFoundError as error:
         return _fail(f"{error}; this needs more packages: pip install 'charax[all]'", 1)
+    except BrokenPipeError:  # whoever reads our output has seen enough: `charax runs | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _BROKEN_PIPE
     except (ValueError, OSError, OverflowError) as error:
         return _fail(_one_line(error), 2)
     except MemoryError as error:

@@ -8,8 +8,8 @@ import tyro
 
 from charax import train
 from charax.cli._print import Json, Positional, format_number, print_answer, print_metrics, print_rows
-from charax.tasks import density
 from charax.train import AbstractConfig, AbstractProgress, ProcessesConfig, SweepConfig
+from charax.train._launch import watch
 
 if TYPE_CHECKING:
     from charax.train import Run
@@ -105,7 +105,7 @@ def check_name(name: str) -> str:
 
 def train_and_print(start: Callable[[AbstractProgress], "Run"], folder: Path, tensorboard: bool, as_json: bool) -> None:
     """Train with progress on standard error and perhaps event files, and print the summary."""
-    progress = train.watch(train.make_progress(), folder)
+    progress = watch(train.make_progress(), folder)
     if not train.is_first():
         start(progress)
         return
@@ -265,6 +265,8 @@ def sample(
     """
     import numpy as np
 
+    from charax.tasks.density._plots import plot_samples
+
     if output.suffix == ".png":
         raise ValueError(f"{output} would be overwritten by the figure: give --output the name of an .npz file")
     samples = train.sample(
@@ -280,7 +282,7 @@ def sample(
     labels = {} if samples.classes is None else {"y": np.asarray(samples.classes)}
     with output.open("wb") as file:
         np.savez(file, allow_pickle=False, x=samples.values, **labels)
-    figure = density.plot_samples(samples.values, samples.max_value, output.with_suffix(".png"))
+    figure = plot_samples(samples.values, samples.max_value, output.with_suffix(".png"))
     answer = {"output": str(output), "picture": str(figure), "samples": number}
     # Paths are not cells, which are cut on a narrow terminal.
     note = f"Figure: {figure}"

@@ -115,7 +115,14 @@ class ColumnEncoder:
 
 
 class LeftOut(NamedTuple):
-    """A column that is not a feature."""
+    """A column that is not a feature.
+
+    ```python
+    from charax.data import LeftOut
+
+    assert LeftOut("name", "it is different in every row").name == "name"
+    ```
+    """
 
     name: str
     """The name of the column."""

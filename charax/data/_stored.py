@@ -57,7 +57,21 @@ class Blocks(NamedTuple):
 
 
 class AbstractStoredRows(ABC):
-    """An array on disk, with the samples in its first axis. It is indexed like one in memory, by its first axis."""
+    """An array on disk, with the samples in its first axis. It is indexed like one in memory, by its first axis.
+
+    ```python
+    import numpy as np
+    from charax.data import AbstractStoredRows
+
+    class Squares(AbstractStoredRows):  # read from a file in earnest
+        shape, dtype = (1_000_000, 1), np.dtype("float32")
+
+        def read(self, rows):
+            return (rows[:, None] ** 2).astype("float32")
+
+    assert Squares()[np.array([3, 999])].tolist() == [[9.0], [998001.0]]
+    ```
+    """
 
     shape: tuple[int, ...]
     """The shape of all samples together."""

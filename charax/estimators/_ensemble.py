@@ -21,12 +21,12 @@ from charax.train import (
     AbstractProgress,
     LoopConfig,
     OptimizerConfig,
-    catch_failed_solve,
     flatten_model,
     quick_compilation,
     small_products,
 )
 from charax.train._config import BATCH_SIZE, EPOCHS
+from charax.train._failure import catch_failed_solve
 from charax.train._parameters import Unflatten
 from charax.train._step import TrainState, clipped_adamw, make_epoch, start_state
 

@@ -7,7 +7,10 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from charax.fields import describe_field
 from charax.models._classifier import Classifier
+from charax.nn import summarize
+from charax.nn._parameters import count
 from charax.solve import Solution, Solver
 
 
@@ -30,6 +33,9 @@ class ClassifierEnsemble(eqx.Module):
     """The members as one module, whose arrays have the members in their first axis."""
     size: int = eqx.field(static=True)
     """The number of members."""
+
+    def __repr__(self) -> str:
+        return summarize(self, count(self.size, "member"), describe_field(self.members.ode.field))
 
     @classmethod
     def build(

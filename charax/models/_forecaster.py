@@ -7,10 +7,19 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from charax.fields import AbstractField, CharacteristicField, JointJacobian, NetworkVelocity, PlainField, Timed
+from charax.fields import (
+    AbstractField,
+    CharacteristicField,
+    JointJacobian,
+    NetworkVelocity,
+    PlainField,
+    Timed,
+    describe_field,
+)
 from charax.models._names import ForecastMethod
 from charax.models._scaling import Scaling
-from charax.nn import mlp, split_key
+from charax.nn import mlp, split_key, summarize
+from charax.nn._parameters import count
 from charax.solve import Solution, Solver
 
 
@@ -154,6 +163,9 @@ class Forecaster(eqx.Module):
     """The limit of the integration time, as in `ForecasterDesign`."""
     scaling: Scaling = eqx.field(static=True)
     """The units of the data."""
+
+    def __repr__(self) -> str:
+        return summarize(self, describe_field(self.field.field), count(self.scaling.values, "value"))
 
     def __call__(
         self,

@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from charax.models._scaling import Scaling
 from charax.nn import Chain, mlp, summarize
+from charax.nn._parameters import count
 from charax.solve import Outcome, Solution, Solver
 
 DEFAULT_PDE_SOLVER = Solver("midpoint", steps=6)
@@ -65,7 +66,7 @@ class AbstractRegressor(eqx.Module):
     """The units of the data."""
 
     def __repr__(self) -> str:
-        return summarize(self, f"{self.scaling.dim} positions", f"{self.scaling.values} values")
+        return summarize(self, count(self.scaling.dim, "position"), count(self.scaling.values, "value"))
 
     @abstractmethod
     def __call__(

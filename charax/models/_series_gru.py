@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from charax.fields._observed_interpolation import fill_forward
 from charax.models._names import SeriesReadout
 from charax.models._series_model import SUCCESS, AbstractSeriesModel, SeriesOutput, observed_mask
-from charax.nn import Linear, split_key
+from charax.nn import Linear, split_key, summarize
 from charax.solve import Solver
 
 
@@ -49,6 +49,9 @@ class GRUSeriesModel(AbstractSeriesModel):
         self.recurrent = Linear(hidden, 3 * hidden, key=recurrent_key)
         self.head = Linear(hidden * (2 if readout == "mean" else 1), outputs, key=head_key)
         self.readout = readout
+
+    def __repr__(self) -> str:
+        return summarize(self, f"hidden {self.hidden}")
 
     @property
     def hidden(self) -> int:

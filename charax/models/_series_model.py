@@ -87,7 +87,7 @@ def observed_mask(values: Float[Array, "batch length channels"], lengths: Int[Ar
     return used[:, :, None] & ~jnp.isnan(values)
 
 
-def summarize(
+def summary_features(
     times: Float[Array, "batch length"], values: Float[Array, "batch length channels"], lengths: Int[Array, "batch"]
 ) -> Float[Array, "batch features"]:
     """The mean, the standard deviation and the mean absolute change of each channel, how much of it was observed, and
@@ -107,7 +107,7 @@ def summarize(
 
 
 def summary_size(channels: int) -> int:
-    """The number of features of `summarize`."""
+    """The number of features of `summary_features`."""
     return 4 * channels + 1
 
 

@@ -7,10 +7,10 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from charax.fields import Interpolation, ObservedPath, log_signature
+from charax.fields import Interpolation, ObservedPath, describe_field, log_signature
 from charax.models._neural_ode import NeuralODE
-from charax.models._series_model import AbstractSeriesModel, SeriesOutput, first_values, summarize
-from charax.nn import Network
+from charax.models._series_model import AbstractSeriesModel, SeriesOutput, first_values, summary_features
+from charax.nn import Network, summarize
 from charax.solve import Solution, Solver
 
 DEFAULT_STEPS = 8
@@ -18,7 +18,18 @@ DEFAULT_STEPS = 8
 
 
 class PathReading(eqx.Module):
-    """How observations become a path."""
+    """How observations become a path.
+
+    ```python
+    import jax.numpy as jnp
+    from charax.models import PathReading
+
+    reading = PathReading("linear")
+    times, values = jnp.array([[0.0, 1.0]]), jnp.array([[[0.0], [2.0]]])
+    path = reading(times, values, jnp.array([2]), aligned=False)
+    assert reading.channels(1) == path.channels == 2  # the time, and the one that is observed
+    ```
+    """
 
     interpolation: Interpolation = eqx.field(static=True, default="hermite")
     """The kind of interpolation."""
@@ -94,6 +105,9 @@ class ObservedSeriesModel(AbstractSeriesModel):
     averages: bool = eqx.field(static=True, default=False)
     """Whether the field accumulates the state over time, and the head reads its mean next to the last one."""
 
+    def __repr__(self) -> str:
+        return summarize(self, describe_field(self.ode.field))
+
     def __call__(
         self,
         times: Float[Array, "batch length"],
@@ -150,7 +164,7 @@ class ObservedSeriesModel(AbstractSeriesModel):
             solver = replace(solver, steps=solver.steps * path.num_pieces)
         start = path.start[:, : self.reading.channels(values.shape[2])]
         # The learned directions of a hybrid read a summary.
-        summary = summarize(times, values, lengths) if "u" in self.ode.field.velocity.reads else None  # pyright: ignore[reportAttributeAccessIssue]
+        summary = summary_features(times, values, lengths) if "u" in self.ode.field.velocity.reads else None  # pyright: ignore[reportAttributeAccessIssue]
         field, state = self.ode.field, self.ode.lift(start)
         if self.averages:
             state = jnp.concatenate([state, jnp.zeros_like(state)], axis=1)
@@ -181,6 +195,9 @@ class SummarySeriesModel(AbstractSeriesModel):
     """The first observations lifted to the initial state, and the field."""
     head: Network
     """Maps the final state to the outputs."""
+
+    def __repr__(self) -> str:
+        return summarize(self, describe_field(self.ode.field))
 
     def __call__(
         self,
@@ -226,7 +243,7 @@ class SummarySeriesModel(AbstractSeriesModel):
             The solution.
         """
         field = self.ode.field
-        summary = summarize(times, values, lengths) if "context" in field.reads else None
+        summary = summary_features(times, values, lengths) if "context" in field.reads else None
         solver = solver or Solver("midpoint", steps=DEFAULT_STEPS)
         return self.ode(
             first_values(values, lengths),

@@ -8,13 +8,13 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from charax.fields import Timed
+from charax.fields import Timed, describe_field
 from charax.fields._observed_interpolation import fill_forward
 from charax.models._forecaster import ForecasterDesign
 from charax.models._names import ForecastMethod
 from charax.models._series_design import SeriesDesign
 from charax.models._series_model import AbstractSeriesModel, observed_mask
-from charax.nn import Linear, count_parameters
+from charax.nn import Linear, count_parameters, summarize
 from charax.solve import Solver
 
 _LEAST_STD = 1e-3
@@ -153,6 +153,9 @@ class WindowForecaster(eqx.Module):
     """The limit of the integration time."""
     latent: bool = eqx.field(static=True)
     """Whether the state is inferred as a distribution."""
+
+    def __repr__(self) -> str:
+        return summarize(self, describe_field(self.field.field))
 
     @property
     def calibration(self) -> Float[Array, "values"]:

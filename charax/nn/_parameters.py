@@ -44,6 +44,11 @@ def summarize(module: PyTree, *parts: object) -> str:
     return f"{type(module).__name__}({', '.join([*map(str, parts), f'{count_parameters(module):,} parameters'])})"
 
 
+def count(number: int, noun: str) -> str:
+    """A number of things: `count(2, "value")` is "2 values"."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def _is_trainable(leaf: object) -> bool:
     # Shapes count too, so that the parameters of a model can be counted without building it.
     return isinstance(leaf, jax.Array | jax.ShapeDtypeStruct) and jnp.issubdtype(leaf.dtype, jnp.inexact)

@@ -13,6 +13,25 @@ class AbstractExperiment(ABC):
     """A table or figure of the paper.
 
     A subclass is a frozen dataclass: its fields are the flags of `charax reproduce NAME`, its docstring is the help.
+
+    ```python
+    from dataclasses import dataclass
+    from pathlib import Path
+
+    from charax.paper import AbstractExperiment, Column, Report
+    from charax.train import Sweep
+
+    @dataclass(frozen=True)
+    class Squares(AbstractExperiment):  # `charax reproduce squares --count 2`
+        name = "squares"
+        count: int = 3
+
+        def run(self, folder, sweep):
+            rows = [{"n": n, "square": n**2} for n in range(self.count)]
+            return Report("squares", "Squares", [Column("n", "n"), Column("n²", "square")], {"rows": rows})
+
+    assert Squares(count=2).run(Path("unused"), Sweep()).cells == [["0", "0"], ["1", "1"]]
+    ```
     """
 
     name: ClassVar[str]

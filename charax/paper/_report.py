@@ -11,7 +11,15 @@ Figure = Callable[[Path], Path]
 
 
 class Column(NamedTuple):
-    """A column of a table: where its values come from, and how they are written."""
+    """A column of a table: where its values come from, and how they are written.
+
+    ```python
+    from charax.paper import Column
+
+    column = Column("accuracy, %", "accuracy_mean", ".1f", "accuracy_sd")
+    assert column.text({"accuracy_mean": 98.25, "accuracy_sd": 0.5}) == "98.2 ± 0.5"
+    ```
+    """
 
     title: str
     """The heading."""
@@ -42,7 +50,15 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True)
 class Report:
-    """The results of an experiment: a table, what `--json` prints, and figures."""
+    """The results of an experiment: a table, what `--json` prints, and figures.
+
+    ```python
+    from charax.paper import Column, Report
+
+    report = Report("squares", "Squares", [Column("n", "n"), Column("n²", "square")], {"rows": [{"n": 3, "square": 9}]})
+    assert report.markdown().splitlines()[-1] == "| 3 | 9 |"
+    ```
+    """
 
     name: str
     """Name of the files."""

@@ -9,7 +9,7 @@ from ._confusion import confusion_matrix as confusion_matrix
 from ._curve_sections import curve_sections as curve_sections
 from ._follow import Followed as Followed
 from ._follow import follow as follow
-from ._learning_curves import plot_learning_curves as plot_learning_curves
+from ._learning_curves import plot_learning_curve as plot_learning_curve
 from ._moving import class_colors as class_colors
 from ._moving import moving_curves as moving_curves
 from ._moving import principal_directions as principal_directions

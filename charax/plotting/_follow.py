@@ -45,6 +45,17 @@ def follow(model: Classifier, inputs: Float[np.ndarray, "n *shape"], solver: Sol
 
     Returns:
         The states and the characteristics.
+
+    ```python
+    import jax
+    import numpy as np
+    from charax import Solver, VectorArchitecture
+    from charax.plotting import follow
+
+    model = VectorArchitecture("node", width=4).build((2,), 2, key=jax.random.key(0))
+    followed = follow(model, np.ones((5, 2), np.float32), Solver("euler", steps=4), points=9)
+    assert followed.s[-1] == 1 and followed.x is None  # a plain Neural ODE has no characteristics
+    ```
     """
     s = np.linspace(0, 1, points, dtype=np.float32)
     u, x = _follow(model, jnp.asarray(inputs), solver, jnp.asarray(s))

@@ -1,7 +1,11 @@
 """The colours of every figure, which are told apart without colour vision, too."""
 
-NODE, C_NODE, EXACT = "#d55e00", "#0072b2", "#6b6b6b"
-"""Okabe and Ito's vermilion for the plain Neural ODE, their blue for the characteristic one; grey for exact values."""
+NODE = "#d55e00"
+"""Okabe and Ito's vermilion, for plain Neural ODEs."""
+C_NODE = "#0072b2"
+"""Okabe and Ito's blue, for C-NODEs and whatever was learned."""
+EXACT = "#6b6b6b"
+"""Grey, for exact values and data."""
 FAIR_NODE = "#e69f00"
 """Okabe and Ito's orange, for a second plain Neural ODE."""
 

@@ -1,35 +1,47 @@
 """Characteristics over the solution of a PDE."""
 
-from pathlib import Path
-
 import jax
 import jax.numpy as jnp
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from charax.pde import AbstractProblem, characteristics, shock_time, solve
-from charax.plotting._style import save_figure
 
 
 def plot_problem(
-    problem: AbstractProblem, path: Path, *, x: tuple[float, float], until: float, curves: int = 25
-) -> Path:
-    """Plot the solution of a scalar problem on a line over the x-t plane, with its characteristics.
+    problem: AbstractProblem,
+    axes: Axes | None = None,
+    *,
+    x: tuple[float, float],
+    until: float,
+    curves: int = 25,
+) -> Axes:
+    """How does the solution of a PDE evolve? Plot a scalar one over the x-t plane, with its characteristics.
 
     Where characteristics have crossed there is no single value: that region is hatched, and the time of the first
     crossing is marked. Points that no characteristic from the problem's domain reaches stay white.
 
     Args:
         problem: The problem.
-        path: The file.
+        axes: Where to plot; a new figure if left out.
         x: The interval of x.
         until: The last time.
         curves: Number of characteristics that start inside the interval.
 
     Returns:
-        The file.
+        The axes.
 
     Raises:
         ValueError: If the problem is not scalar and one-dimensional, or the rectangle is empty.
+
+    ```python
+    from charax.pde import PROBLEMS
+    from charax.plotting import plot_problem
+
+    axes = plot_problem(PROBLEMS["burgers-sine"](), x=(0.0, 6.28), until=1.5)
+    assert axes.texts[0].get_text() == "first crossing, t = 1"
+    ```
     """
     if problem.dim != 1 or problem.initial(jnp.zeros((1, 1))).ndim != 1:
         raise ValueError("the x-t plane shows a scalar problem on a line: this one has more dimensions or values")
@@ -46,16 +58,16 @@ def plot_problem(
     lines = characteristics(problem, starts[:, None], times)
     shock = float(shock_time(problem, horizon=until))
 
-    with save_figure(path, width=7.0, height=4.5) as figure:
-        axes = figure.add_subplot()
-        if np.isfinite(shock):
-            late = np.isnan(np.asarray(u)) & (np.asarray(times)[:, None] >= shock)
-            axes.contourf(places, times, late.astype(float), levels=[0.5, 1.5], colors=["0.6"], hatches=["///"])
-            axes.axhline(shock, color="black", linestyle="--", linewidth=1)
-            label = f"first crossing, t = {shock:.3g}"
-            axes.annotate(label, (x[0], shock), (4, 4), textcoords="offset points", fontsize=9)
-        shown = axes.pcolormesh(places, times, np.ma.masked_invalid(np.asarray(u)), cmap="viridis", shading="nearest")
-        axes.plot(np.asarray(lines.x[..., 0]), np.asarray(times), color="white", linewidth=0.7, alpha=0.8)
-        figure.colorbar(shown, ax=axes, label="u")
-        axes.set(xlim=x, ylim=(0, until), xlabel="x", ylabel="t")
-    return path
+    axes = Figure(layout="constrained").subplots() if axes is None else axes
+    if np.isfinite(shock):
+        late = np.isnan(np.asarray(u)) & (np.asarray(times)[:, None] >= shock)
+        axes.contourf(places, times, late.astype(float), levels=[0.5, 1.5], colors=["0.6"], hatches=["///"])
+        axes.axhline(shock, color="black", linestyle="--", linewidth=1)
+        label = f"first crossing, t = {shock:.3g}"
+        axes.annotate(label, (x[0], shock), (4, 4), textcoords="offset points", fontsize=9)
+    shown = axes.pcolormesh(places, times, np.ma.masked_invalid(np.asarray(u)), cmap="viridis", shading="nearest")
+    axes.plot(np.asarray(lines.x[..., 0]), np.asarray(times), color="white", linewidth=0.7, alpha=0.8)
+    axes.figure.colorbar(shown, ax=axes, label="u")
+    axes.set(xlim=x, ylim=(0, until), xlabel="x", ylabel="t")
+    axes.grid(visible=False)
+    return axes

@@ -42,6 +42,19 @@ def metric_intervals(run: Run, *, seed: int = 0) -> dict[str, Interval]:
 
     Returns:
         The metrics by name.
+
+    ```python
+    import tempfile
+
+    import charax
+    from charax.report import metric_intervals
+
+    config = charax.ClassificationConfig(preset="dense", width=4, loop=charax.LoopConfig(epochs=1))
+    with tempfile.TemporaryDirectory() as folder:
+        run = charax.train.train(config, folder)
+        accuracy = metric_intervals(run)["accuracy"]
+    assert accuracy.lower < accuracy.value < accuracy.upper
+    ```
     """
     task, model = run.trained
     split, size = run.splits.test, run.config.loop.batch_size or BATCH_SIZE

@@ -26,6 +26,20 @@ def write_report(runs: Sequence[Run], path: Path | str) -> Path:
 
     Raises:
         ValueError: If there are no runs.
+
+    ```python
+    import tempfile
+    from pathlib import Path
+
+    import charax
+    from charax.report import write_report
+
+    config = charax.ClassificationConfig(preset="dense", width=4, loop=charax.LoopConfig(epochs=1))
+    with tempfile.TemporaryDirectory() as folder:
+        run = charax.train.train(config, f"{folder}/run")
+        page = write_report([run], f"{folder}/report.html").read_text()
+    assert "Learned characteristics" in page
+    ```
     """
     if not runs:
         raise ValueError("a report needs at least one run")

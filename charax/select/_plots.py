@@ -8,7 +8,6 @@ import numpy as np
 
 from charax.plotting import C_NODE, EXACT, save_figure
 from charax.select._criteria import Criterion, pick
-from charax.select._sweep import Selection
 
 _LINES: dict[Criterion, str] = {"validation": "-", "aic": "--", "bic": ":"}
 _PANELS = {
@@ -18,24 +17,12 @@ _PANELS = {
 }
 
 
-def plot_selection(selections: Sequence[Selection], path: Path) -> Path:
-    """Plot accuracy, test loss and training loss against k.
+def plot_rows(groups: Sequence[Sequence[Mapping[str, Any]]], path: Path) -> Path:
+    """Plot accuracy, test loss and training loss against k, from the rows of each selection as they are stored.
 
     There is a row per data set; bands are standard deviations over seeds, and vertical lines mark what the criteria
     pick.
-
-    Args:
-        selections: One selection per data set.
-        path: The file.
-
-    Returns:
-        The file.
     """
-    return plot_rows([selection.rows() for selection in selections], path)
-
-
-def plot_rows(groups: Sequence[Sequence[Mapping[str, Any]]], path: Path) -> Path:
-    """The same from the rows of each selection, as they are stored."""
     with save_figure(path, width=9.5, height=0.9 + 2.4 * len(groups)) as figure:
         axes = figure.subplots(len(groups), len(_PANELS), squeeze=False)
         for line, rows in zip(axes, groups, strict=True):

@@ -17,7 +17,15 @@ _TRAIN_LOSS = "train-loss.json"
 
 
 class Candidate(NamedTuple):
-    """One k: its runs, and the loss of each on its train split."""
+    """One k: its runs, and the loss of each on its train split.
+
+    ```python
+    from charax.select import Candidate
+
+    candidate = Candidate("digits", k=4, runs=[], train_losses=[0.1, 0.2], samples=1_000)
+    assert candidate.k == 4  # `select_dimension` fills in the runs
+    ```
+    """
 
     dataset: str
     """Name of the data."""
@@ -67,7 +75,15 @@ class Candidate(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """All candidates on one data set."""
+    """All candidates on one data set.
+
+    ```python
+    from charax.select import Candidate, Selection
+
+    selection = Selection([Candidate("digits", k, runs=[], train_losses=[], samples=1_000) for k in (1, 2)])
+    assert [candidate.k for candidate in selection.candidates] == [1, 2]
+    ```
+    """
 
     candidates: list[Candidate]
     """The candidates, the smallest k first."""

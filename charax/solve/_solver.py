@@ -25,6 +25,13 @@ def _as_tolerance(value: Scalar | np.ndarray) -> Array | np.ndarray:
     return value if isinstance(value, jax.Array) else np.asarray(value, dtype=float)
 
 
+def _show(tolerance: Array | np.ndarray | None) -> str:
+    """A tolerance as it was given; a dot where a transformation of JAX has put something else in its place."""
+    if not isinstance(tolerance, np.ndarray | jax.Array) or not is_concrete(tolerance) or tolerance.ndim:
+        return "…"
+    return f"{float(tolerance):g}"
+
+
 class Solver(eqx.Module):
     """How to integrate a field: an immutable object that is passed where a model is evaluated.
 
@@ -79,6 +86,13 @@ class Solver(eqx.Module):
                 raise ValueError(
                     f"{name} must be a number above 0, got {value}. float32 can reach about 1e-6, float64 about 1e-13"
                 )
+
+    def __repr__(self) -> str:
+        steps = {"steps": self.steps} if self.steps else {"rtol": _show(self.rtol), "atol": _show(self.atol)}
+        usual = {"adjoint": "checkpoint", "per_sample": False, "max_steps": 4096, "precision": None}
+        others = {name: repr(getattr(self, name)) for name, value in usual.items() if getattr(self, name) != value}
+        settings = [f"{name}={value}" for name, value in {**steps, **others}.items()]
+        return f"Solver({', '.join([repr(self.method), *settings])})"
 
     def solve(
         self,

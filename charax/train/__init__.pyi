@@ -24,7 +24,6 @@ from ._export import load_config as load_config
 from ._export import load_model as load_model
 from ._export import save_config as save_config
 from ._export import save_model as save_model
-from ._failure import catch_failed_solve as catch_failed_solve
 from ._history import is_finished as is_finished
 from ._inference import evaluate as evaluate
 from ._inference import predict as predict
@@ -34,12 +33,9 @@ from ._intervals import proportion_interval as proportion_interval
 from ._intervals import rmse_interval as rmse_interval
 from ._json import from_json as from_json
 from ._json import to_json as to_json
-from ._launch import die_with_launcher as die_with_launcher
 from ._launch import launch as launch
-from ._launch import watch as watch
 from ._listing import RunInfo as RunInfo
 from ._listing import compare_configs as compare_configs
-from ._listing import describe_run as describe_run
 from ._listing import flatten_config as flatten_config
 from ._listing import list_runs as list_runs
 from ._loop import FitResult as FitResult
@@ -54,7 +50,6 @@ from ._process import small_products as small_products
 from ._process import tune_process as tune_process
 from ._process import use_compilation_cache as use_compilation_cache
 from ._processes import ProcessesConfig as ProcessesConfig
-from ._processes import end as end
 from ._processes import is_first as is_first
 from ._processes import join as join
 from ._processes import on_first as on_first
@@ -76,7 +71,6 @@ from ._registry import TASKS as TASKS
 from ._registry import register_task as register_task
 from ._run import Run as Run
 from ._run import load_run as load_run
-from ._run import load_same_data as load_same_data
 from ._seeds import mean_and_sd as mean_and_sd
 from ._seeds import seed_jobs as seed_jobs
 from ._seeds import train_seeds as train_seeds

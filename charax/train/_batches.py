@@ -25,6 +25,13 @@ def count_samples(split: Batch) -> int:
 
     Raises:
         ValueError: If the arrays disagree, or are empty.
+
+    ```python
+    import numpy as np
+    from charax.train import count_samples
+
+    assert count_samples({"x": np.zeros((5, 2)), "y": np.zeros(5)}) == 5
+    ```
     """
     sizes = {np.shape(leaf)[0] for leaf in jax.tree.leaves(split)}
     if len(sizes) != 1 or 0 in sizes:
@@ -41,6 +48,12 @@ def padded_batches(count: int, batch_size: int) -> Int[np.ndarray, "batches batc
 
     Returns:
         Row indices per mini-batch; the last one is filled up with rows from the beginning.
+
+    ```python
+    from charax.train import padded_batches
+
+    assert padded_batches(5, 2).tolist() == [[0, 1], [2, 3], [4, 0]]
+    ```
     """
     return (np.arange(-(-count // batch_size) * batch_size) % count).reshape(-1, batch_size)
 
@@ -66,6 +79,17 @@ def solve_in_batches(
 
     Returns:
         The arrays for all rows.
+
+    ```python
+    import jax.numpy as jnp
+    from charax import PlainField, Solver
+    from charax.train import solve_in_batches
+
+    decay, u = PlainField(lambda u: -u, reads=("u",)), jnp.ones((5, 1))
+    solve = lambda rows, solver: (solver.solve(decay, u[rows]).u,)
+    (answers,) = solve_in_batches(solve, 5, Solver("euler", steps=4), batch_size=2)
+    assert answers.shape == (5, 1)
+    ```
     """
     parts = []
     for rows in padded_batches(count, min(batch_size, count)):
@@ -88,6 +112,12 @@ def repeat_rows(count: int, at_least: int) -> np.ndarray:
 
     Raises:
         ValueError: If that is more than the limit of lines.
+
+    ```python
+    from charax.train import repeat_rows
+
+    assert repeat_rows(3, at_least=5).tolist() == [0, 1, 2, 0, 1, 2]
+    ```
     """
     check_limit("lines", at_least, "an epoch of many mini-batches", "repeats rows to")
     return np.tile(np.arange(count), -(-at_least // count))

@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 Schedule = Literal["cosine", "paper", "warmup", "constant"]
 """The learning rate over training: to 0 on a cosine, by steps as in the paper, with a warm-up, or constant."""
 T = TypeVar("T")
-EPOCHS, BATCH_SIZE = 20, 64
-"""What is taken where neither the user nor the task says anything."""
+EPOCHS = 20
+"""The maximum number of epochs where neither the user nor the task says anything."""
+BATCH_SIZE = 64
+"""Samples per mini-batch where neither the user nor the task says anything."""
 LEARNING_RATE, WEIGHT_DECAY = 5e-3, 5e-2
 """What is taken where neither the user nor the task says anything."""
 ADDED_LATER = {"added_later": True}
@@ -39,6 +41,17 @@ def check_range(config: object, *, least: dict[str, float]) -> None:
 
     Raises:
         ValueError: If one of them is smaller.
+
+    ```python
+    from charax import LoopConfig
+    from charax.train import check_range
+
+    check_range(LoopConfig(epochs=3), least={"epochs": 1})
+    try:
+        check_range(LoopConfig(epochs=3), least={"epochs": 5})
+    except ValueError as error:
+        assert str(error) == "epochs must be a number of at least 5, got 3"
+    ```
     """
     for name, limit in least.items():
         value = getattr(config, name)
@@ -55,6 +68,13 @@ def check_positive(config: object, *names: str) -> None:
 
     Raises:
         ValueError: If one of them is zero, negative, infinite or NaN.
+
+    ```python
+    from charax import OptimizerConfig
+    from charax.train import check_positive
+
+    check_positive(OptimizerConfig(learning_rate=1e-3), "learning_rate", "clip")
+    ```
     """
     for name in names:
         value = getattr(config, name)
@@ -71,6 +91,13 @@ def check_sizes(config: object, **limits: str) -> None:
 
     Raises:
         ValueError: If one of them is above its limit; the message names the variable that raises it.
+
+    ```python
+    from charax import SolverConfig
+    from charax.train import check_sizes
+
+    check_sizes(SolverConfig(steps=100), steps="steps")
+    ```
     """
     for name, limit in limits.items():
         value = getattr(config, name)
@@ -87,6 +114,15 @@ def absolute_path(data: str, named: Container[str]) -> str:
 
     Returns:
         The name as it is, or the absolute path.
+
+    ```python
+    from pathlib import Path
+
+    from charax.train import absolute_path
+
+    assert absolute_path("digits", named=("digits",)) == "digits"
+    assert Path(absolute_path("table.csv", named=("digits",))).is_absolute()
+    ```
     """
     return data if data in named else str(Path(data).expanduser().absolute())
 

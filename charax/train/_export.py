@@ -55,6 +55,19 @@ def save_config(folder: Path, config: AbstractConfig, **extra: Any) -> None:
         folder: The folder of the run.
         config: The config.
         extra: More values to store with it.
+
+    ```python
+    import tempfile
+    from pathlib import Path
+
+    import charax
+    from charax.train import load_config, save_config
+
+    config = charax.ClassificationConfig(method="node")
+    with tempfile.TemporaryDirectory() as folder:
+        save_config(Path(folder), config)
+        assert load_config(folder) == config
+    ```
     """
     content = {"charax": __version__, "task": config.name, **extra, "config": to_json(config)}
     write_json(folder / CONFIG, seal(content))

@@ -41,6 +41,16 @@ def is_finished(folder: Path) -> bool:
 
     Returns:
         True if the last line of its metrics is that of the test split.
+
+    ```python
+    import tempfile
+    from pathlib import Path
+
+    from charax.train import is_finished
+
+    with tempfile.TemporaryDirectory() as folder:
+        assert not is_finished(Path(folder))
+    ```
     """
     metrics = folder / METRICS
     if not metrics.is_file():

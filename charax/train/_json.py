@@ -65,6 +65,18 @@ def from_json(cls: type[T], stored: Any, source: object = "config.json") -> T:
 
     Raises:
         ValueError: If a name is unknown or missing, or a value has another type.
+
+    ```python
+    from charax import LoopConfig
+    from charax.train import from_json, to_json
+
+    stored = to_json(LoopConfig(epochs=3))
+    assert from_json(LoopConfig, stored) == LoopConfig(epochs=3)
+    try:
+        from_json(LoopConfig, {**stored, "epochs": "three"})
+    except ValueError as error:
+        assert "epochs" in str(error)
+    ```
     """
     return _decode(cls, stored, "", source)
 

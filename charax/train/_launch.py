@@ -121,6 +121,15 @@ def launch(
 
     Raises:
         ValueError: If the command cannot be run in several processes.
+
+    ```python
+    from charax.train import launch
+
+    try:
+        launch(["report", "runs/mine"], processes=2)
+    except ValueError as error:
+        assert "charax launch -n 2 -- train classify" in str(error)
+    ```
     """
     arguments = list(arguments)
     if not arguments or arguments[0] not in ("train", "resume"):

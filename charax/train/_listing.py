@@ -14,7 +14,15 @@ from charax.train._json import from_json, read_json, to_json
 
 
 class RunInfo(NamedTuple):
-    """What can be said about a run without its data or weights."""
+    """What can be said about a run without its data or weights.
+
+    ```python
+    from charax.train import RunInfo
+
+    run = RunInfo("runs/mine", "classify", "digits", "c-node", "accuracy", 0.98, 8.0, 1000, 12.5, "finished")
+    assert run.metric == "accuracy" and run.value == 0.98
+    ```
+    """
 
     run: str
     """The folder."""

@@ -77,7 +77,16 @@ class Predictions(NamedTuple):
 
 
 class GeneratedSamples(NamedTuple):
-    """Samples from a learned density, in the units of the data."""
+    """Samples from a learned density, in the units of the data.
+
+    ```python
+    import numpy as np
+    from charax.train import GeneratedSamples
+
+    samples = GeneratedSamples(np.zeros((4, 2), np.float32), max_value=None)
+    assert samples.values.shape == (4, 2)
+    ```
+    """
 
     values: Float32[np.ndarray, "n *shape"]
     """The samples."""
@@ -111,6 +120,16 @@ def mark_failures(
 
     Raises:
         RuntimeError: With `strict`, if a row failed.
+
+    ```python
+    import numpy as np
+    from charax.train import Predictions, mark_failures
+
+    table = Predictions(["row", "class"], [["1", "setosa"], ["2", "setosa"]])
+    failed = np.array([False, True])
+    marked = mark_failures(table, failed, inputs=1, names=["row 1", "row 2"], reason="the solve failed", strict=False)
+    assert marked.rows == [["1", "setosa", "ok"], ["2", "", "the solve failed"]]
+    ```
     """
     count = int(failed.sum())
     if not count:

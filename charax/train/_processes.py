@@ -35,7 +35,15 @@ _numbers = itertools.count()
 
 @dataclass(frozen=True)
 class ProcessesConfig:
-    """One training over several processes. Nothing need be given inside a job of Slurm, Open MPI or Kubernetes."""
+    """One training over several processes. Nothing need be given inside a job of Slurm, Open MPI or Kubernetes.
+
+    ```python
+    from charax.train import ProcessesConfig
+
+    config = ProcessesConfig(coordinator="node1:1234", processes=2, process=0)
+    assert config.heartbeat == 100
+    ```
+    """
 
     coordinator: str | None = None
     """HOST:PORT of the first process, which all others can reach."""
@@ -142,6 +150,13 @@ def is_first() -> bool:
 
     Returns:
         True in the first of several processes, and if there is only one.
+
+    ```python
+    from charax.train import is_first
+
+    if is_first():
+        print("one line, however many processes there are")
+    ```
     """
     import jax
 

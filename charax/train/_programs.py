@@ -108,6 +108,18 @@ def standardize(raw: Float[Array, "batch *shape"], standardizer: Standardizer) -
 
     Returns:
         What the model reads.
+
+    ```python
+    import jax.numpy as jnp
+    import numpy as np
+    from charax.data import Standardizer
+    from charax.train import restore, standardize
+
+    standardizer = Standardizer.fit(np.array([[1.0], [3.0]], np.float32))
+    raw = jnp.array([[2.0]])
+    assert standardize(raw, standardizer) == 0
+    assert restore(standardize(raw, standardizer), standardizer) == raw
+    ```
     """
     return (raw - jnp.asarray(standardizer.mean, raw.dtype)) / jnp.asarray(standardizer.std, raw.dtype)
 
@@ -121,6 +133,16 @@ def restore(values: Float[Array, "batch *shape"], standardizer: Standardizer) ->
 
     Returns:
         Values in the units of the data.
+
+    ```python
+    import jax.numpy as jnp
+    import numpy as np
+    from charax.data import Standardizer
+    from charax.train import restore
+
+    standardizer = Standardizer.fit(np.array([[1.0], [3.0]], np.float32))
+    assert restore(jnp.zeros((1, 1)), standardizer) == 2
+    ```
     """
     return jnp.asarray(standardizer.mean, values.dtype) + jnp.asarray(standardizer.std, values.dtype) * values
 

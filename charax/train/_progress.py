@@ -14,7 +14,23 @@ if TYPE_CHECKING:
 
 
 class AbstractProgress(ABC):
-    """Receives the progress of the training loop."""
+    """Receives the progress of the training loop.
+
+    ```python
+    from charax.train import AbstractProgress, Silent
+
+    class Losses(Silent):  # a progress that keeps the losses; `fit(..., progress=Losses())`
+        def __init__(self):
+            self.losses = []
+
+        def epoch(self, row):
+            self.losses.append(row["loss"])
+
+    progress = Losses()
+    progress.epoch({"epoch": 1, "loss": 0.5})
+    assert isinstance(progress, AbstractProgress) and progress.losses == [0.5]
+    ```
+    """
 
     @abstractmethod
     def start(self, epochs: int, steps_per_epoch: int, batch_size: int) -> None:
@@ -69,7 +85,14 @@ class AbstractProgress(ABC):
 
 
 class Silent(AbstractProgress):
-    """No output."""
+    """No output.
+
+    ```python
+    from charax.train import Silent
+
+    Silent().say("nobody sees this")
+    ```
+    """
 
     def start(self, epochs: int, steps_per_epoch: int, batch_size: int) -> None: ...
 
@@ -86,7 +109,21 @@ class Silent(AbstractProgress):
 
 
 class Lines(AbstractProgress):
-    """One line per epoch, for logs and pipes."""
+    """One line per epoch, for logs and pipes.
+
+    ```python
+    import io
+
+    from charax.train import Lines
+    from rich.console import Console
+
+    log = io.StringIO()
+    progress = Lines(Console(file=log), "seed 0")
+    progress.start(epochs=2, steps_per_epoch=10, batch_size=64)
+    progress.epoch({"epoch": 1, "loss": 0.5, "seconds": 1.25})
+    assert log.getvalue().strip() == "seed 0: epoch 1/2  loss 0.5000  1.2 s"
+    ```
+    """
 
     def __init__(self, console: "Console", label: str = ""):
         """Report on a console.
@@ -120,6 +157,18 @@ class Live(AbstractProgress):
     """A live progress bar (epoch, step, metrics, samples per second, time left) and one line per epoch.
 
     Runs that are trained at the same time have a bar each.
+
+    ```python
+    import io
+
+    from charax.train import Live
+    from rich.console import Console
+
+    progress = Live(Console(file=io.StringIO()))
+    progress.start(epochs=2, steps_per_epoch=10, batch_size=64)
+    progress.say("the first epoch compiles")
+    progress.stop()
+    ```
     """
 
     _REFRESH = 0.25  # seconds; reading a metric makes the loop wait for it
@@ -197,6 +246,12 @@ def make_progress() -> AbstractProgress:
     Returns:
         A live display if standard error is a terminal, else one line per epoch; no output in any but the first of
         several processes.
+
+    ```python
+    from charax.train import AbstractProgress, make_progress
+
+    assert isinstance(make_progress(), AbstractProgress)
+    ```
     """
     if not is_first():
         return Silent()

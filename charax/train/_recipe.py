@@ -20,7 +20,15 @@ and the average over the last few hundred steps takes the noise away that it lea
 
 
 class TableRecipe(NamedTuple):
-    """How to learn from a table when nothing else is said."""
+    """How to learn from a table when nothing else is said.
+
+    ```python
+    from charax.train import TableRecipe
+
+    recipe = TableRecipe(members=4, batch_size=64, epochs=50, patience=10)
+    assert recipe.loop.epochs == 50 and recipe.optimizer.schedule == "constant"
+    ```
+    """
 
     members: int
     """Models whose predictions are averaged."""
@@ -98,6 +106,15 @@ def complete_for_table(config: ConfigT, rows: int) -> tuple[ConfigT, tuple[str, 
 
     Returns:
         The config without gaps, and one line that says what was chosen and how to choose otherwise.
+
+    ```python
+    import charax
+    from charax.train import complete_for_table
+
+    config, notes = complete_for_table(charax.RegressionConfig(width=16), rows=500)
+    assert (config.width, config.members) == (16, 10)
+    assert notes[0].startswith("500 training rows: the mean of 10 models of width 16")
+    ```
     """
     recipe, given = table_recipe(rows), config
     members: int = recipe.members if given.members is None else given.members

@@ -149,14 +149,14 @@ class Run:
         Returns:
             The files.
         """
-        from charax.plotting import plot_learning_curves
+        from charax.plotting._learning_curves import save_learning_curves
 
         folder = self.folder / "plots"
         task, model = self.trained
         splits = self.splits
         with explain_failed_write(self.folder):
             folder.mkdir(exist_ok=True)
-            curves = plot_learning_curves(self.history, folder / "training.png")
+            curves = save_learning_curves(self.history, folder / "training.png")
         return [curves, *task.plot(model, splits, folder, data=self.config.data)]
 
 

@@ -86,5 +86,11 @@ def mean_and_sd(values: Sequence[float]) -> tuple[float, float | None]:
 
     Returns:
         The mean and the sample standard deviation, which is None for a single value.
+
+    ```python
+    from charax.train import mean_and_sd
+
+    assert mean_and_sd([0.5, 1.5]) == (1.0, 0.5**0.5)
+    ```
     """
     return statistics.mean(values), statistics.stdev(values) if len(values) > 1 else None

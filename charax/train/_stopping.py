@@ -8,7 +8,19 @@ from collections.abc import Iterator
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal stopped the run after its state was saved."""
+    """A signal stopped the run after its state was saved.
+
+    ```python
+    import signal
+
+    from charax.train import Interrupted
+
+    try:
+        raise Interrupted("resume with: charax resume runs/mine", signal.SIGTERM)  # as `train` does after a signal
+    except Interrupted as error:
+        assert error.signal == signal.SIGTERM and "resume" in str(error)
+    ```
+    """
 
     def __init__(self, message: str, number: int):
         """Describe the interruption.
@@ -22,11 +34,31 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Diverged(RuntimeError):
-    """Too many steps in a row had to be skipped."""
+    """Too many steps in a row had to be skipped.
+
+    ```python
+    from charax.train import Diverged
+
+    try:
+        raise Diverged("50 steps in a row were skipped: try a lower learning rate")  # as `train` does
+    except Diverged as error:
+        assert "learning rate" in str(error)
+    ```
+    """
 
 
 class SaveError(RuntimeError):
-    """The folder of a run could not be written to. The message says why, what is kept, and how to resume it."""
+    """The folder of a run could not be written to. The message says why, what is kept, and how to resume it.
+
+    ```python
+    from charax.train import SaveError
+
+    try:
+        raise SaveError("runs/mine cannot be written to: no space left on device")  # as `train` does
+    except SaveError as error:
+        assert "runs/mine" in str(error)
+    ```
+    """
 
 
 class StopRequest:

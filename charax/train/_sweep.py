@@ -23,6 +23,33 @@ class AbstractJob(ABC, Generic[T]):
     """A part of a sweep: settings, and the place of its result. It is pickled, and computed in any process.
 
     What was computed stays in its place, so that a sweep that is repeated resumes where it was interrupted.
+
+    ```python
+    import tempfile
+    from dataclasses import dataclass
+    from pathlib import Path
+
+    from charax.train import AbstractJob, Sweep
+
+    @dataclass
+    class Square(AbstractJob[int]):
+        number: int
+        place: Path
+
+        def is_finished(self):
+            return self.place.exists()
+
+        def compute(self, progress):
+            self.place.write_text(str(self.number**2))
+            return self.load()
+
+        def load(self):
+            return int(self.place.read_text())
+
+    with tempfile.TemporaryDirectory() as folder:
+        jobs = [Square(number, Path(folder) / f"{number}.txt") for number in (2, 3)]
+        assert Sweep().run(jobs) == [4, 9]
+    ```
     """
 
     place: Path
@@ -103,7 +130,17 @@ class SweepConfig:
 
 
 class SweepError(RuntimeError):
-    """Some runs of a sweep failed. The message names them; the others are kept."""
+    """Some runs of a sweep failed. The message names them; the others are kept.
+
+    ```python
+    from charax.train import SweepError
+
+    try:
+        raise SweepError("1 of 5 runs failed: seed3: the solve failed")  # as `train_seeds` does
+    except SweepError as error:
+        assert "seed3" in str(error)
+    ```
+    """
 
 
 class Sweep:

@@ -21,7 +21,21 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Objective(Protocol):
-    """What a step of training needs: a model and its loss. Every task is an objective."""
+    """What a step of training needs: a model and its loss. Every task is an objective.
+
+    ```python
+    import jax
+    from charax import ClassificationConfig
+    from charax.train import Objective
+
+    config = ClassificationConfig(preset="dense", width=4)
+    data = config.load_data()
+    objective: Objective = config.build_task(data.spec)
+    batch = jax.tree.map(lambda leaf: leaf[:8], data.splits.train)
+    loss, metrics = objective.loss(objective.build(jax.random.key(0)), batch, jax.random.key(1))
+    assert loss.shape == () and not metrics["failed"]
+    ```
+    """
 
     def build(self, key: PRNGKeyArray) -> eqx.Module:
         """Initialize a model.

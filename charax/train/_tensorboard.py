@@ -16,6 +16,20 @@ class TensorBoard(AbstractProgress):
     """Writes the metrics of every epoch as an event file, and passes everything on to another progress.
 
     When a run starts or resumes, the file is written again from `metrics.jsonl`, so that both always agree.
+
+    ```python
+    import tempfile
+    from pathlib import Path
+
+    from charax.train import Silent, TensorBoard
+
+    with tempfile.TemporaryDirectory() as folder:
+        progress = TensorBoard(Silent(), Path(folder))
+        progress.start(epochs=1, steps_per_epoch=10, batch_size=64)
+        progress.epoch({"epoch": 1, "loss": 0.5})
+        progress.stop()
+        assert list(Path(folder).glob("tensorboard/events.out.tfevents.*"))
+    ```
     """
 
     def __init__(self, progress: AbstractProgress, folder: Path):

@@ -196,6 +196,17 @@ def name_run(output: Path, label: str) -> str:
 
     Returns:
         The label, or the label with a number.
+
+    ```python
+    import tempfile
+    from pathlib import Path
+
+    from charax.train import name_run
+
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "digits").mkdir()
+        assert name_run(Path(folder), "digits") == "digits-2"
+    ```
     """
     names = (label if i == 1 else f"{label}-{i}" for i in itertools.count(1))
     return next(name for name in names if not (output / name).exists())

@@ -10,8 +10,9 @@ import itertools
 import os
 import pkgutil
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args, get_origin
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -66,7 +67,11 @@ def write_api(folder: Path) -> None:
             elif hasattr(thing, "__wrapped__"):  # a compiled function
                 kind, below = "autodata", ["   :no-value:"]
             else:
-                kind, below = "py:data", ["", f"   {_escape_words(value_text(package, name))}"]
+                told = [value_text(package, name), value_content(thing)]
+                kind, below = (
+                    "py:data",
+                    [line for text in filter(None, told) for line in ("", f"   {_escape_words(text)}")],
+                )
             lines += ["```{eval-rst}", f".. {kind}:: {package}.{name}", *below, "```", ""]
         _write(folder / f"{package}.md", lines)
     pages = [f"{package} <{package}>" for package in packages()]
@@ -94,6 +99,17 @@ def value_text(package: str, name: str) -> str:
         ]
         if name in names and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
             return " ".join(str(after.value.value).split())
+    return ""
+
+
+def value_content(value: object) -> str:
+    """What is in a public value: the choices of a literal, the names in a registry, a number. Empty for a type."""
+    if get_origin(value) is Literal:
+        return f"One of {', '.join(f'`{choice!r}`' for choice in get_args(value))}."
+    if isinstance(value, Mapping):
+        return f"Its names are {', '.join(f'`{name!r}`' for name in value)}."
+    if isinstance(value, tuple | str | int | float) or type(value).__module__.startswith("charax."):
+        return f"Its value is `{value!r}`."
     return ""
 
 

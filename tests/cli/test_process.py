@@ -80,6 +80,15 @@ def test_bad_usage_of_the_process_is_its_exit_status():
     assert shown.stderr.startswith("charax: ")
 
 
+def test_a_reader_that_has_seen_enough_is_no_error():
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as closed:
+        command = [sys.executable, "-m", "charax", "data", "list", "--json"]
+        ended = subprocess.run(command, stdout=closed, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    assert (ended.returncode, ended.stderr) == (141, "")
+
+
 @pytest.fixture
 def changes(monkeypatch) -> list[str]:
     """The settings of the process that are made."""

@@ -4,7 +4,8 @@ import matplotlib as mpl
 import pytest
 from matplotlib.figure import Figure
 
-from charax.plotting import plot_learning_curves, save_figure
+from charax.plotting import plot_learning_curve, save_figure
+from charax.plotting._learning_curves import save_learning_curves
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def history(*losses: float | None) -> list[dict[str, float | None]]:
 
 
 def test_learning_curves_show_both_splits_per_epoch_and_not_the_test_split(figures, tmp_path):
-    plot_learning_curves(history(3.0, 2.0), tmp_path / "training.png")
+    save_learning_curves(history(3.0, 2.0), tmp_path / "training.png")
     loss, accuracy = figures[0].axes
     assert [line.get_label() for line in accuracy.lines] == ["training", "validation"]
     assert [list(line.get_xdata()) for line in accuracy.lines] == [[1, 2], [1, 2]]
@@ -34,13 +35,19 @@ def test_learning_curves_show_both_splits_per_epoch_and_not_the_test_split(figur
 
 @pytest.mark.parametrize(("losses", "scale"), [((3.0, 2.0), "log"), ((3.0, -2.0), "linear"), ((3.0, None), "log")])
 def test_the_axis_is_logarithmic_unless_a_loss_is_negative(losses, scale, figures, tmp_path):
-    plot_learning_curves(history(*losses), tmp_path / "training.png")
+    save_learning_curves(history(*losses), tmp_path / "training.png")
     assert figures[0].axes[0].get_yscale() == scale
 
 
 def test_a_single_epoch_is_a_visible_point(figures, tmp_path):
-    plot_learning_curves(history(3.0), tmp_path / "training.png")
+    save_learning_curves(history(3.0), tmp_path / "training.png")
     assert figures[0].axes[0].lines[0].get_marker() == "o"
+
+
+def test_a_metric_that_is_not_there_is_refused_with_those_that_are():
+    assert plot_learning_curve(history(3.0), metric="accuracy").get_ylabel() == "accuracy"
+    with pytest.raises(ValueError, match="choose from loss, accuracy"):
+        plot_learning_curve(history(3.0), metric="error")
 
 
 def test_a_figure_is_saved_at_the_end_and_leaves_the_settings_of_matplotlib_alone(tmp_path):

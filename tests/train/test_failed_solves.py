@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from charax.solve import Solver
-from charax.train import Diverged, LoopConfig, OptimizerConfig, catch_failed_solve, fit
+from charax.train import Diverged, LoopConfig, OptimizerConfig, fit
+from charax.train._failure import catch_failed_solve
 
 LOOP = LoopConfig(epochs=4, batch_size=8)
 FAST = OptimizerConfig(learning_rate=0.1, weight_decay=0.0, schedule="constant")

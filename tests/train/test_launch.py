@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from charax.train import launch, watch
-from charax.train._launch import _LAUNCHER, _PIPE
+from charax.train import launch
+from charax.train._launch import _LAUNCHER, _PIPE, watch
 from charax.train._progress import Silent
 
 PREAMBLE = """
@@ -105,7 +105,7 @@ time.sleep(100)
 
 
 def test_no_orphan_survives_a_launcher_that_is_killed(tmp_path):
-    steps = "import time", "from charax.train import die_with_launcher as die", "die()", "print(1, flush=True)"
+    steps = "import time", "from charax.train._launch import die_with_launcher as die", "die()", "print(1, flush=True)"
     child = "; ".join((*steps, "time.sleep(100)"))
     parent = f"""
 import os, subprocess, sys

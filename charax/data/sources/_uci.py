@@ -17,7 +17,16 @@ UCI: Mapping[str, int] = MappingProxyType(
 
 
 class UCISplit(NamedTuple):
-    """Training and test rows of one split."""
+    """Training and test rows of one split.
+
+    ```python
+    import numpy as np
+    from charax.data import UCISplit
+
+    split = UCISplit(np.zeros((9, 2)), np.zeros(9), np.zeros((1, 2)), np.zeros(1))
+    assert len(split.train_y) + len(split.test_y) == 10
+    ```
+    """
 
     train_x: Float[np.ndarray, "train features"]
     """The features of the training rows."""

@@ -15,7 +15,8 @@ from charax.models.flows._pixels import Pixels
 from charax.models.flows._scales import Shape, plan_scales
 from charax.models.flows._traces import AbstractTrace, Hutchinson
 from charax.models.matching import FlowMatching
-from charax.nn import split_key, squeeze, unsqueeze
+from charax.nn import split_key, squeeze, summarize, unsqueeze
+from charax.nn._parameters import count
 from charax.solve import Solver
 
 
@@ -52,6 +53,9 @@ class MultiScaleFlow(AbstractFlow):
     scales: tuple[Scale, ...]
     pixels: Pixels
     shape: tuple[int, ...] = eqx.field(static=True)
+
+    def __repr__(self) -> str:
+        return summarize(self, count(len(self.scales), "scale"), f"shape {self.shape}")
 
     def __init__(
         self,

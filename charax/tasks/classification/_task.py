@@ -39,7 +39,15 @@ from charax.train import (
 
 @dataclass(frozen=True)
 class ClassificationSpec:
-    """What a classifier must know about its data."""
+    """What a classifier must know about its data.
+
+    ```python
+    import charax
+
+    spec = charax.ClassificationConfig(data="digits").load_data().spec
+    assert spec.input_shape == (8, 8, 1) and not spec.is_table
+    ```
+    """
 
     input_shape: tuple[int, ...]
     """Shape of one input."""

@@ -16,7 +16,15 @@ _COLUMN_WEIGHT = 100.0
 
 @dataclass(frozen=True)
 class MatchingDesign:
-    """The parts of flow matching, by name."""
+    """The parts of flow matching, by name.
+
+    ```python
+    from charax.models.matching import FlowMatching
+    from charax.tasks.density import MatchingDesign
+
+    assert isinstance(MatchingDesign(path="linear", coupling="ot").build(), FlowMatching)
+    ```
+    """
 
     path: PathName = "linear"
     """The path between a sample and its partner in the source."""

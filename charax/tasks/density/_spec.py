@@ -10,7 +10,16 @@ from charax.data import AbstractStoredRows, DensityData, Standardizer, TableEnco
 
 
 class DensityBatch(NamedTuple):
-    """Samples of a density, with whatever belongs to each of them."""
+    """Samples of a density, with whatever belongs to each of them.
+
+    ```python
+    import numpy as np
+    from charax.tasks.density import DensityBatch
+
+    batch = DensityBatch(np.zeros((5, 2), np.float32), np.zeros(5, np.int32))
+    assert batch.context is None
+    ```
+    """
 
     inputs: Float[ndarray, "n *shape"] | AbstractStoredRows
     """The samples; on disk, if they are too large for memory."""
@@ -24,7 +33,15 @@ class DensityBatch(NamedTuple):
 
 @dataclass(frozen=True)
 class DensitySpec:
-    """What a flow must know about its data."""
+    """What a flow must know about its data.
+
+    ```python
+    import charax
+
+    spec = charax.DensityConfig(data="moons").load_data().spec
+    assert spec.shape == (2,) and spec.levels is None
+    ```
+    """
 
     shape: tuple[int, ...]
     """Shape of one sample."""

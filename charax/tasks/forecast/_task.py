@@ -24,7 +24,15 @@ _FAR = 1.5
 
 @dataclass(frozen=True)
 class ForecastSpec:
-    """What a forecaster must know about its data."""
+    """What a forecaster must know about its data.
+
+    ```python
+    import charax
+
+    spec = charax.ForecastConfig(data="paper").load_data().spec
+    assert spec.columns.values and spec.last_time > 0
+    ```
+    """
 
     scaling: Scaling
     """Units of context, time and values inside the networks."""

@@ -29,7 +29,15 @@ _FAR = 1.5
 
 @dataclass(frozen=True)
 class WindowSpec:
-    """What a forecaster with an inferred state must know about its data."""
+    """What a forecaster with an inferred state must know about its data.
+
+    ```python
+    import charax
+
+    spec = charax.ForecastConfig(data="pendulum", history=5).load_data().spec
+    assert len(spec.units.values) == 2
+    ```
+    """
 
     units: WindowUnits
     """The columns and their units."""

@@ -43,7 +43,15 @@ _LARGEST_LOST_FRACTION = 0.9
 
 @dataclass(frozen=True)
 class PDESpec:
-    """What a learned PDE must know about its data."""
+    """What a learned PDE must know about its data.
+
+    ```python
+    import charax
+
+    spec = charax.PDEConfig(data="paper").load_data().spec
+    assert spec.position_columns == ("x",) and spec.upper[1] <= 1  # the last time
+    ```
+    """
 
     scaling: Scaling
     """Units of x, t and u inside the networks."""

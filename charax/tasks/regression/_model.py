@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from charax.models import Classifier, ClassifierEnsemble, member_outputs
+from charax.nn import summarize
 from charax.solve import Solution, Solver
 
 _LOG_NOISE_UNIT = 10.0
@@ -72,6 +73,9 @@ class GaussianRegressor(eqx.Module):
         """
         self.network = network
         self.scaled_log_noise = jnp.zeros(targets)
+
+    def __repr__(self) -> str:
+        return summarize(self, self.network)
 
     def __call__(self, inputs: Float[Array, "batch features"], *, solver: Solver | None = None) -> GaussianPrediction:
         """Predict the targets of a batch.

@@ -31,7 +31,15 @@ from charax.train import (
 
 @dataclass(frozen=True)
 class RegressionSpec:
-    """What a regressor must know about its data."""
+    """What a regressor must know about its data.
+
+    ```python
+    import charax
+
+    spec = charax.RegressionConfig(data="diabetes").load_data().spec
+    assert spec.features == 10
+    ```
+    """
 
     features: int
     """Number of features."""

@@ -30,7 +30,15 @@ from charax.train import (
 
 @dataclass(frozen=True)
 class SeriesSpec:
-    """What a model of series must know about its data."""
+    """What a model of series must know about its data.
+
+    ```python
+    import charax
+
+    spec = charax.SeriesConfig(data="turns").load_data().spec
+    assert spec.outputs == len(spec.classes) == 2
+    ```
+    """
 
     scaling: SeriesScaling
     """The channels and their units."""

@@ -40,7 +40,8 @@ def parse_and_run(arguments: Sequence[str], prepare: Callable[[], None] | None =
             continue
         group = SubcommandApp()
         for leaf, build in _only(command, second).items():
-            group.command(_after(prepare, build()), name=leaf)  # pyright: ignore[reportCallIssue, reportArgumentType]
+            built = build() if second in command else _without_details(build())
+            group.command(_after(prepare, built), name=leaf)  # pyright: ignore[reportCallIssue, reportArgumentType]
         app.command(group, name=name)
     with _usage_hint(_command_of(arguments)), _plain_help(), _plain_messages(), _plain_warnings():
         app.cli(
@@ -138,6 +139,17 @@ def _after(prepare: Callable[[], None] | None, command: Callable[..., None]) -> 
         command(*args, **kwargs)
 
     return prepared
+
+
+def _without_details(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the first paragraph of its help, for a list of commands."""
+
+    @wraps(command)
+    def brief(*args: Any, **kwargs: Any) -> None:
+        command(*args, **kwargs)
+
+    brief.__doc__ = (command.__doc__ or "").split("\n\n")[0]
+    return brief
 
 
 def _tree(launched: Sequence[str]) -> Mapping[str, Build | Mapping[str, Build]]:

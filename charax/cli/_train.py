@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from charax import train
+from charax.cli._metrics import explain_metrics
 from charax.cli._print import Json, Positional, format_number, print_answer, print_metrics, print_rows
 from charax.train import AbstractConfig, AbstractProgress, ProcessesConfig, SweepConfig
 from charax.train._launch import watch
@@ -26,6 +27,15 @@ _HELP = {
     "series": "Learn the class, or a number, of whole time series: irregular times, missing values, different lengths.",
     "forecast": "Learn to forecast time series: the paper's, or your own file of series, times and values.",
 }
+_ARGUMENTS = """Args:
+    config: Data, model, solver, optimizer and training.
+    name: Name of the run. By default made from the task, the data and the method.
+    output: Folder in which the folder of the run is created.
+    seeds: Train with this many seeds, the first of them --seed, into NAME-seed0, NAME-seed1 and so on, and average.
+        Called again, it resumes.
+    tensorboard: Also write the metrics as event files for TensorBoard, into the folder tensorboard of the run.
+    together: One training over several processes.
+"""
 
 
 def train_command(config_type: type[AbstractConfig]) -> Callable[..., None]:
@@ -56,19 +66,7 @@ def train_command(config_type: type[AbstractConfig]) -> Callable[..., None]:
             train_and_print(start, folder, tensorboard, as_json)
 
     first = _HELP.get(config_type.name) or (config_type.__doc__ or "").strip().splitlines()[0]
-    command.__doc__ = f"""{first}
-
-    The metrics that are reported are explained in docs/metrics.md.
-
-    Args:
-        config: Data, model, solver, optimizer and training.
-        name: Name of the run. By default made from the task, the data and the method.
-        output: Folder in which the folder of the run is created.
-        seeds: Train with this many seeds, the first of them --seed, into NAME-seed0, NAME-seed1 and so on, and
-            average. Called again, it resumes.
-        tensorboard: Also write the metrics as event files for TensorBoard, into the folder tensorboard of the run.
-        together: One training over several processes.
-    """
+    command.__doc__ = "\n\n".join(filter(None, (first, explain_metrics(config_type.name), _ARGUMENTS)))
     return command
 
 
@@ -163,7 +161,9 @@ def evaluate(
     data: Path | None = None,
     as_json: Json = False,
 ) -> None:
-    """Evaluate a trained model on a split of its data, or on new data. The metrics are explained in docs/metrics.md.
+    """Evaluate a trained model on a split of its data, or on new data.
+
+    The help of its training explains the metrics: `charax train classify --help`.
 
     Args:
         run: Folder of the run.

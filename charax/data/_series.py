@@ -10,7 +10,7 @@ from jaxtyping import Float64, Int
 
 from charax.data._errors import DataError
 from charax.data._samples import Observations
-from charax.data.files._columns import column_labels, column_numbers, require_columns
+from charax.data.files._columns import column_labels, column_numbers, require_columns, require_series_columns
 from charax.data.files._dispatch import find_path, read_table
 from charax.data.files._table import Table, TableRequest
 from charax.data.sources._paper_series import PAPER_SERIES, sample_paper_series
@@ -217,7 +217,8 @@ def _paper_series(columns: SeriesColumns, seed: int, points: int) -> SeriesData:
 
 def _group_rows(table: Table, columns: SeriesColumns) -> dict[str, Int[np.ndarray, "_"]]:
     """The rows of each series, in the order of the file."""
-    require_columns(table, (columns.series, columns.time, *columns.values, *columns.context))
+    require_series_columns(table, columns.series, columns.time)
+    require_columns(table, (*columns.values, *columns.context))
     if not columns.values:
         raise DataError(f"{table.path} has no column of values besides {', '.join(table.names)}: add one")
     labels = column_labels(table, columns.series)

@@ -8,7 +8,6 @@ from jaxtyping import Array, Float, Float32, Int
 
 PADDED_SIZES = (64, 256)
 """Arrays are padded to one of these numbers of rows, so that data sets of many sizes share a few compiled programs."""
-_FEW_STEPS = 8
 
 
 class Batch(NamedTuple):
@@ -72,8 +71,8 @@ def make_batches(rows: Int[np.ndarray, "rows"], batch_size: int, padding: int) -
     """Split rows evenly into as few mini-batches as possible, filled up with the row number `padding`."""
     steps = -(-len(rows) // batch_size)
     size = -(-len(rows) // steps)
-    # A program of many steps is for tables of this size only: there is nothing to share by padding much.
-    size = padded_size(size) if steps <= _FEW_STEPS else -(-size // 8) * 8
+    # A program of several steps is for tables of this size only: there is nothing to share by padding much.
+    size = padded_size(size) if steps == 1 else -(-size // 8) * 8
     batches = np.full((size, steps), padding)
     batches.ravel()[: len(rows)] = rows
     return batches.T

@@ -206,7 +206,10 @@ def load_same_data(folder: Path, config: AbstractConfig) -> TaskData:
     data = config.load_data()
     stored = read_json(folder / CONFIG, missing="").get("data_digest")
     if stored is not None and stored != data_digest(data.splits):
-        raise ValueError(f"the data of {folder} have changed since the run started: restore them, or train a new run")
+        raise ValueError(
+            f"the data of {folder} have changed since the run started: restore them, or train a new run; --data "
+            "evaluates on new data"
+        )
     return data
 
 

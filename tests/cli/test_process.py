@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from charax import __version__
 from charax.cli import console_main, main
+from charax.cli._metrics import METRICS
 from charax.paper import EXPERIMENTS
 from charax.train import TASKS
 
@@ -64,7 +66,11 @@ def test_help_of_every_command_lists_every_flag_and_imports_neither_jax_nor_what
         assert not missing, (command, missing)
         assert "--json" in pages[command]
         assert "--output" in pages[command]
+    for task, metrics in METRICS.items():
+        explained = [f"- {name.replace('_', ' ')}: {text}." in pages[("train", task)] for name, text in metrics.items()]
+        assert all(explained), task
     assert all(name in pages[("train",)] for name in TASKS)
+    assert "Metrics" not in pages[("train",)]  # a list of commands has a sentence for each
     assert all(name in pages[("reproduce",)] for name in EXPERIMENTS)
 
 
@@ -72,6 +78,17 @@ def test_help_of_every_command_lists_every_flag_and_imports_neither_jax_nor_what
 def test_the_package_can_be_run_as_a_module(module):
     shown = run("-m", module, "--version")
     assert (shown.returncode, shown.stdout) == (0, f"charax {__version__}\n")
+
+
+def test_a_reader_that_has_seen_enough_is_no_error():
+    """As of `charax models | head`; the pipe is closed before anything is written to it."""
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as closed:
+        ended = subprocess.run(
+            [sys.executable, "-m", "charax", "--help"], stdout=closed, stderr=subprocess.PIPE, cwd=ROOT
+        )
+    assert (ended.returncode, ended.stderr) == (128 + signal.SIGPIPE, b"")
 
 
 def test_bad_usage_of_the_process_is_its_exit_status():

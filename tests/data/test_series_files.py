@@ -75,6 +75,7 @@ def changed(old: str, new: str, text: str = TABLE) -> str:
         ("a.csv", changed("x,2,,3", "x,,,3"), "row 3: series 'x' has no finite time"),
         ("a.csv", changed("y,5,4", "y,5,four"), "row 4: column 'a' has 'four', not a finite number or an empty cell"),
         ("a.csv", "series,time,label\nx,0,up\n", "no columns of channels"),
+        ("a.csv", "time,a,label\n0,1,up\n", "no column 'series'; it has time, a, label: every row needs its series"),
         ("a.ts", changed("8:up", "8:left", TS), "row 8: has the class 'left', which is not one of up, down"),
         ("a.ts", changed("2,3,8", "2,3", TS), "row 8: has channels of different lengths: 2, 3"),
         ("a.ts", changed("4:?", "4", TS), "row 9: has 1 channels where the first series has 2"),

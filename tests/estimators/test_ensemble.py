@@ -125,12 +125,12 @@ def test_training_ends_when_the_loss_has_not_improved_for_the_patience():
     assert len(trained.losses) == np.argmin(trained.losses) + 1 + 3
 
 
-def test_mini_batches_share_few_sizes_unless_there_are_many_of_them():
-    few, many = (make_batches(np.arange(steps * 200), 200, -1) for steps in (8, 9))
-    assert few.shape == (8, 256)
-    assert many.shape == (9, 200)
-    for batches in (few, many):
-        assert sorted(batches[batches >= 0]) == list(range(len(batches) * 200))
+def test_single_mini_batches_share_few_sizes_and_several_are_hardly_padded():
+    one, several = (make_batches(np.arange(steps * 199), 199, -1) for steps in (1, 2))
+    assert one.shape == (1, 256)
+    assert several.shape == (2, 200)
+    for batches in (one, several):
+        assert sorted(batches[batches >= 0]) == list(range(len(batches) * 199))
 
 
 def test_rates_are_no_part_of_a_compiled_program_and_have_their_effect():

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from charax.cli import main
+from charax.cli._metrics import METRICS
 
 
 def train_line(folder: Path) -> list[str]:
@@ -37,3 +38,9 @@ def reason_of(capsys, *arguments: object, status: int = 2) -> str:
         return " ".join(word for word in err.split() if word not in "│|")
     assert err.splitlines()[-1].startswith("charax: ")
     return err.splitlines()[-1]
+
+
+def assert_explained(task: str, summary: dict[str, Any]) -> None:
+    """`charax train TASK --help` explains every number that a run is summarized by."""
+    names = {name.removeprefix("validation_") for name, value in summary.items() if isinstance(value, int | float)}
+    assert names <= {*METRICS[task], "parameters", "seconds"}

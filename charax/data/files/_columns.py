@@ -87,6 +87,12 @@ def require_columns(table: Any, names: Sequence[str], hint: str = "") -> None:
         raise DataError(f"{table.path} has no column {missing[0]!r}; it has {', '.join(table.names)}{hint}")
 
 
+def require_series_columns(table: Any, series: str, time: str) -> None:
+    """Check that a long table has the columns that tell which series and which time a row belongs to."""
+    hint = ": every row needs its series and its time; add them, or name their columns in training (--series, --time)"
+    require_columns(table, (series, time), hint=hint)
+
+
 def column_numbers(table: Table, names: Sequence[str]) -> Float64[np.ndarray, "rows columns"]:
     """Convert columns to numbers, which must be finite in every row."""
     out = np.empty((len(table), len(names)))

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from charax.data._errors import DataError
-from charax.data.files._columns import column_labels, refuse_cells, require_columns
+from charax.data.files._columns import column_labels, refuse_cells, require_columns, require_series_columns
 from charax.data.files._numbers import wrong_numbers
 from charax.data.files._series import RawSeries, SeriesRequest
 from charax.data.files._table import Table, TableRequest
@@ -17,6 +17,7 @@ def read_long_table(read: Callable[[Path, TableRequest], Table], path: Path, req
     labels = (request.series,) if request.target is None else (request.series, request.target)
     table = read(path, TableRequest(request.separator, labels=labels, expected=(request.series, request.time)))
     required = (request.series, request.time, *(() if request.target is None else (request.target,)))
+    require_series_columns(table, request.series, request.time)
     require_columns(table, (*required, *request.channels))
     channels = request.channels or tuple(name for name in table.names if name not in required)
     if not channels:

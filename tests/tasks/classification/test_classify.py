@@ -13,6 +13,7 @@ from sklearn.datasets import load_digits
 from charax.cli import main
 from charax.tasks.classification import ClassificationConfig
 from charax.train import resume, train
+from tests.train.commands import assert_explained
 
 
 def metrics_of(folder: Path) -> list[dict]:
@@ -29,6 +30,7 @@ def test_a_run_leaves_everything_in_its_folder(classifier):
 def test_it_learns_and_resuming_it_repeats_its_result(classifier):
     before = metrics_of(classifier)
     answer = resume(classifier).summary()
+    assert_explained("classify", answer)
     assert answer.keys() >= {"run", "accuracy", "validation_accuracy", "nfe", "parameters", "seconds"}
     assert answer["accuracy"] == before[-1]["test_accuracy"] > 0.8
     assert metrics_of(classifier) == before

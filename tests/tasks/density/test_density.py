@@ -9,12 +9,14 @@ import pytest
 from charax.data import DataError, load_density_data
 from charax.tasks.density import DensityConfig, DensityTask
 from charax.train import LoopConfig, fit, load_config, load_model, load_run, sample
+from tests.train.commands import assert_explained
 
 
 def test_a_run_reports_the_nll_and_leaves_figures(flow):
     answer = load_run(flow).summary()
     assert set(answer) >= {"run", "nll", "validation_nll", "objective", "nfe", "parameters", "seconds"}
     assert answer["objective"] == "likelihood"
+    assert_explained("density", answer)
     assert answer["nfe"] == 4
     figures = {path.name for path in (flow / "plots").iterdir()}
     assert figures == {"training.png", "density.png", "flow.png", "characteristics.png"}

@@ -12,6 +12,7 @@ from charax.cli import main
 from charax.tasks.forecast import ForecastConfig
 from charax.train import LoopConfig, load_model, load_run
 from tests.tasks.fields import Case, changed_parts, fields_of, shared_cases
+from tests.train.commands import assert_explained
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -64,6 +65,7 @@ def test_a_forecast_far_after_the_trained_times_warns_and_its_interval_widens(fo
 
 def test_evaluate_repeats_the_errors_of_the_run(forecaster, ask):
     ended, evaluated = load_run(forecaster).summary(), ask("evaluate", forecaster)
+    assert_explained("forecast", ended)
     assert ended.keys() >= {"deviation_percent", "error_percent", "validation_error_percent", "covered", "parameters"}
     assert evaluated["error_percent"] == pytest.approx(ended["error_percent"], rel=1e-5)
 

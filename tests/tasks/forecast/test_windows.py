@@ -18,6 +18,7 @@ from charax.solve import Solver
 from charax.tasks.forecast import ForecastConfig
 from charax.train import LoopConfig, conformal_quantile
 from tests.tasks.fields import Case, changed_parts
+from tests.train.commands import assert_explained
 
 SMALL = "--history 5 --horizon 3 --width 8 --state-dim 6 --characteristic-dim 2 --batch-size 32 --learning-rate 0.01"
 
@@ -54,6 +55,7 @@ def run(table, tmp_path_factory) -> Path:
 def test_several_values_are_forecast_better_than_by_persistence(run):
     loaded = charax.load_run(run)
     answer = loaded.summary()
+    assert_explained("forecast", answer)
     assert list(answer) == [
         *("run", "scaled_rmse", "validation_scaled_rmse", "covered", "nfe", "parameters", "seconds")
     ]

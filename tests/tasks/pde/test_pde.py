@@ -12,6 +12,7 @@ import pytest
 from charax.models import Scaling, build_regressor
 from charax.tasks.pde import PDEConfig
 from charax.train import load_model, load_run, save_config, save_model
+from tests.train.commands import assert_explained
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -31,6 +32,7 @@ def test_predictions_are_a_table_of_points_and_values(learned, tmp_path, ask):
 
 def test_evaluate_repeats_the_errors_of_the_run(learned, ask):
     ended, evaluated = load_run(learned).summary(), ask("evaluate", learned)
+    assert_explained("pde", ended)
     for name in ("deviation_percent", "error_percent", "lost"):
         assert evaluated[name] == pytest.approx(ended[name], rel=1e-5)
 

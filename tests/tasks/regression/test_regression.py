@@ -17,6 +17,7 @@ from charax.cli import main
 from charax.models import VectorArchitecture
 from charax.tasks.regression import RegressionSpec
 from charax.train import LoopConfig, OptimizerConfig, SolverConfig, from_json, to_json, train
+from tests.train.commands import assert_explained
 
 SMALL = "--method node --members 2 --width 4 --epochs 3 --batch-size 16"
 NOISE, UNIT = (0.1, 0.5), (1000.0, 1.0)
@@ -93,6 +94,7 @@ def test_the_answer_has_rmse_r2_and_coverage(table, tmp_path, capsys, priced):
     flags = ["--data", table, "--target", "price", *SMALL.split(), "--output", tmp_path, "--name", "run"]
     answer = answer_of(capsys, "train", "regress", *flags)
     assert list(answer) == ["run", "rmse", "r2", "validation_rmse", "covered", "nfe", "parameters", "seconds"]
+    assert_explained("regress", answer)
     assert answer["nfe"] == 4  # two midpoint steps
     same = ("rmse", "r2", "validation_rmse", "covered", "parameters")
     assert [answer[name] for name in same] == [priced.answer[name] for name in same]  # the same seed

@@ -17,6 +17,7 @@ from charax.solve import Solver
 from charax.tasks.series import SeriesConfig, SeriesSpec, SeriesTask
 from charax.train import LoopConfig, OptimizerConfig, SolverConfig, from_json, to_json, train
 from tests.tasks.fields import Case, changed_parts, fields_of, shared_cases
+from tests.train.commands import assert_explained
 
 SMALL = "--width 8 --state-dim 4 --epochs 12 --batch-size 16 --learning-rate 0.02"
 
@@ -68,6 +69,7 @@ def test_a_cde_tells_left_turns_from_right_ones(turns):
     """Which no summary of single channels can."""
     answer = charax.load_run(turns).summary()
     assert list(answer) == ["run", "accuracy", "validation_accuracy", "nfe", "parameters", "seconds"]
+    assert_explained("series", answer)
     assert answer["accuracy"] >= 0.8
     assert answer["nfe"] == 2 * 11  # a midpoint step between two observations of the longest series
     assert {path.name for path in (turns / "plots").iterdir()} == {"training.png", "series.png"}

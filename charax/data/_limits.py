@@ -9,6 +9,9 @@ from typing import NamedTuple
 
 from charax.data._errors import DataError
 
+_BYTES_PER_CELL = 40
+"""What reading a cell of a text file takes at its peak: the text, a column in double precision, arrays made from it."""
+
 
 class Limit(NamedTuple):
     """A limit and the environment variable that sets it.
@@ -99,6 +102,25 @@ def check_passed(name: str, count: int, source: object, has: str = "has") -> Non
             f"{source} {has} more than {limit.value:,} {limit.what}, the limit: set {limit.variable} to a larger "
             "number if that is meant"
         )
+
+
+def most_cells(path: Path) -> int:
+    """The largest number of cells that a text file may have in memory.
+
+    A file that is small on disk is held to the limit. One with at least two characters for each of its cells may have
+    more of them, if the variable is not set and half of the machine's memory holds them.
+
+    Args:
+        path: The file, which exists.
+
+    Returns:
+        The number of cells.
+    """
+    limit = LIMITS["cells"]
+    if limit.variable in os.environ:
+        return limit.value
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 0
+    return max(limit.value, min(path.stat().st_size // 2, physical // 2 // _BYTES_PER_CELL))
 
 
 def check_regular(path: Path) -> None:

@@ -44,6 +44,24 @@ CONSTRAINTS: dict[str, list[Any]] = {
 """scikit-learn's validation rules of the parameters that all estimators have."""
 
 
+_MATCHED_STEPS = 500
+"""Steps of flow matching without improvement after which training may stop: the weights that are evaluated are an
+average over about a hundred steps, whose log-likelihood may fall before it rises."""
+
+
+def patience_of_matching(epochs: int, steps: int) -> int:
+    """The number of epochs without improvement after which flow matching stops.
+
+    Args:
+        epochs: The least number of epochs.
+        steps: The number of steps per epoch.
+
+    Returns:
+        As many epochs as that, or more if they have too few steps.
+    """
+    return max(epochs, -(-_MATCHED_STEPS // steps))
+
+
 class AbstractEstimator(BaseEstimator, metaclass=ABCMeta):
     """An estimator that is an ensemble of models, of one or more members."""
 
@@ -57,7 +75,7 @@ class AbstractEstimator(BaseEstimator, metaclass=ABCMeta):
     batch_size: Any
     early_stopping: bool
     validation_fraction: float
-    n_iter_no_change: int
+    n_iter_no_change: Any
     warm_start: bool
     random_state: Any
     verbose: int | bool
@@ -99,6 +117,10 @@ class AbstractEstimator(BaseEstimator, metaclass=ABCMeta):
         """The maximum number of epochs and the size of a mini-batch for this many rows."""
         return self.max_iter, self.batch_size
 
+    def _patience(self, steps: int) -> int:
+        """The number of epochs without improvement after which training stops, if each has this many steps."""
+        return self.n_iter_no_change
+
     def _fit_ensemble(self, objective: AbstractObjective, rows: Rows, *, members: int) -> None:
         initial_params = None
         if self._is_warm_start():
@@ -109,14 +131,16 @@ class AbstractEstimator(BaseEstimator, metaclass=ABCMeta):
                 )
             initial_params = self.ensemble_.params
         epochs, batch_size = self._loop_length(len(rows.weights))
+        fraction = self.validation_fraction if self.early_stopping else None
+        steps = -(-round(len(rows.weights) * (1 - (fraction or 0))) // batch_size)
         config = EnsembleConfig(
             members=members,
-            validation_fraction=self.validation_fraction if self.early_stopping else None,
+            validation_fraction=fraction,
             loop=LoopConfig(
                 epochs=epochs,
                 batch_size=batch_size,
                 seed=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
-                patience=self.n_iter_no_change if self.early_stopping else None,
+                patience=self._patience(steps) if self.early_stopping else None,
             ),
             optimizer=OptimizerConfig(
                 learning_rate=self.learning_rate,

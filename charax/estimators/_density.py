@@ -12,7 +12,14 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from charax.data import Standardizer
-from charax.estimators._base import CONSTRAINTS, POSITIVE_INTEGER, AbstractEstimator, ArrayLike, check_sample_weight
+from charax.estimators._base import (
+    CONSTRAINTS,
+    POSITIVE_INTEGER,
+    AbstractEstimator,
+    ArrayLike,
+    check_sample_weight,
+    patience_of_matching,
+)
 from charax.estimators._objectives import DensityObjective
 from charax.estimators._rows import Rows
 from charax.models.flows import ContinuousFlow, VectorFlowDesign
@@ -48,8 +55,9 @@ class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AbstractEst
             are selected by the loss of all rows.
         validation_fraction (float, default=0.1): The proportion of the rows to set aside for validation. Only used if
             `early_stopping` is True.
-        n_iter_no_change (int, default=30): The number of epochs without improvement after which training stops. Only
-            used if `early_stopping` is True.
+        n_iter_no_change (int or "auto", default="auto"): The number of epochs without improvement after which training
+            stops. "auto": 30, and with flow matching at least as many as have 500 steps, because its log-likelihood
+            may fall before it rises. Only used if `early_stopping` is True.
         warm_start (bool, default=False): Whether `fit` starts from the weights of the previous call, with the same
             standardization, instead of from new weights.
         random_state (int, RandomState instance or None, default=None): The seed of the initial weights, the validation
@@ -83,6 +91,7 @@ class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AbstractEst
         "method": [StrOptions({"node", "c-node"})],
         "objective": [StrOptions({"likelihood", "matching"})],
         "characteristic_dim": [POSITIVE_INTEGER],
+        "n_iter_no_change": [POSITIVE_INTEGER, StrOptions({"auto"})],
     }
 
     def __init__(
@@ -102,7 +111,7 @@ class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AbstractEst
         batch_size=256,
         early_stopping=True,
         validation_fraction=0.1,
-        n_iter_no_change=30,
+        n_iter_no_change: int | str = "auto",
         warm_start=False,
         random_state=None,
         verbose=False,
@@ -217,6 +226,11 @@ class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AbstractEst
         X = self._check_X(X)
         mapped, log_density = self.ensemble_.predict(self.input_scale_.apply(X))
         return mapped[0].astype(np.float64), log_density[0].astype(np.float64)
+
+    def _patience(self, steps: int) -> int:
+        if self.n_iter_no_change != "auto":
+            return self.n_iter_no_change
+        return patience_of_matching(30, steps) if self.objective == "matching" else 30
 
     def _ema(self, rows: int) -> float | None:
         return None if self.objective == "likelihood" else 0.99

@@ -11,7 +11,14 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import validate_data
 
 from charax.data import Standardizer
-from charax.estimators._base import CONSTRAINTS, POSITIVE_INTEGER, AbstractEstimator, ArrayLike, check_sample_weight
+from charax.estimators._base import (
+    CONSTRAINTS,
+    POSITIVE_INTEGER,
+    AbstractEstimator,
+    ArrayLike,
+    check_sample_weight,
+    patience_of_matching,
+)
 from charax.estimators._objectives import ConditionalDensityObjective
 from charax.estimators._rows import Rows
 from charax.models.flows import VectorFlowDesign
@@ -53,9 +60,9 @@ class FlowRegressor(RegressorMixin, AbstractEstimator):
             weights are selected by the log-likelihood of all rows.
         validation_fraction (float, default=0.1): The proportion of the rows to set aside for validation, different rows
             for each member. Only used if `early_stopping` is True.
-        n_iter_no_change (int, default=25): The number of epochs without improvement after which training stops. Only
-            used if `early_stopping` is True. A few hundred rows of a density with several branches need more: their
-            validation loss rises before it falls.
+        n_iter_no_change (int or "auto", default="auto"): The number of epochs without improvement after which training
+            stops. "auto": 25, and with flow matching at least as many as have 500 steps, because its log-likelihood
+            may fall before it rises. Only used if `early_stopping` is True.
         warm_start (bool, default=False): Whether `fit` starts from the weights of the previous call, with the same
             standardization, instead of from new weights.
         random_state (int, RandomState instance or None, default=None): The seed of the initial weights, the validation
@@ -94,6 +101,7 @@ class FlowRegressor(RegressorMixin, AbstractEstimator):
         "method": [StrOptions({"node", "c-node"})],
         "objective": [StrOptions({"matching", "likelihood"})],
         "characteristic_dim": [POSITIVE_INTEGER],
+        "n_iter_no_change": [POSITIVE_INTEGER, StrOptions({"auto"})],
         "frequencies": [POSITIVE_INTEGER],
         "members": [POSITIVE_INTEGER],
     }
@@ -117,7 +125,7 @@ class FlowRegressor(RegressorMixin, AbstractEstimator):
         batch_size=64,
         early_stopping=True,
         validation_fraction=0.1,
-        n_iter_no_change=25,
+        n_iter_no_change: int | str = "auto",
         warm_start=False,
         random_state=None,
         verbose=False,
@@ -305,6 +313,11 @@ class FlowRegressor(RegressorMixin, AbstractEstimator):
 
     def _shape(self, values: Float[np.ndarray, "rows *more outputs"]) -> Float[np.ndarray, "rows *values"]:
         return values if self.outputs_2d_ else values[..., 0]
+
+    def _patience(self, steps: int) -> int:
+        if self.n_iter_no_change != "auto":
+            return self.n_iter_no_change
+        return patience_of_matching(25, steps) if self.objective == "matching" else 25
 
     def _ema(self, rows: int) -> float | None:
         return 0.99 if self.objective == "matching" else None

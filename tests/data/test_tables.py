@@ -2,6 +2,7 @@
 
 import gzip
 import importlib.util
+import os
 from datetime import time
 from decimal import Decimal
 from pathlib import Path
@@ -13,8 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from charax.data import DataError, load_dataset, load_density_data, load_series, load_solution, read_inputs
+from charax.data._limits import most_cells
 from charax.data.files._dispatch import read_table
 from charax.data.files._layout import SEPARATORS
+from charax.data.files._lines import check_lines
 from charax.data.files._table import Table, TableRequest
 
 PLAIN, LABELS = TableRequest(), TableRequest(labels=("kind",))
@@ -282,3 +285,24 @@ def test_decimals_times_and_missing_booleans_of_parquet_are_read_by_their_values
     times = table.columns["at"]
     assert [*(times.categories[code] for code in times.values[:2]), times.values[2]] == ["09:30:00", "10:00:00", -1]
     assert list(table.columns["paid"].missing) == [False, True, False]
+
+
+def test_a_table_that_is_as_large_on_disk_may_have_more_cells_than_the_limit(tmp_path, monkeypatch):
+    """21 million cells: honest ones are 42 MB of text; short lines would take as much memory for a third of that."""
+    honest, short = tmp_path / "honest.csv", tmp_path / "short.csv"
+    honest.write_bytes(b"a,b,c\n" + b"0,0,0\n" * 7_000_000)
+    short.write_bytes(b"a,b,c\n" + b"0\n" * 7_000_000)
+    check_lines(honest, 3)
+    with pytest.raises(DataError, match=r"more than 20,000,000 cells, the limit: set CHARAX_MAX_CELLS"):
+        check_lines(short, 3)
+    monkeypatch.setenv("CHARAX_MAX_CELLS", "20000000")
+    with pytest.raises(DataError, match="CHARAX_MAX_CELLS"):
+        check_lines(honest, 3)
+
+
+def test_the_memory_of_the_machine_bounds_the_cells_of_any_table(tmp_path, monkeypatch):
+    (tmp_path / "large.csv").write_bytes(b"0,0,0\n" * 10_000_000)
+    assert most_cells(tmp_path / "large.csv") == 30_000_000
+    page = os.sysconf("SC_PAGE_SIZE")
+    monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": page, "SC_PHYS_PAGES": 2 * 10**9 // page}.__getitem__)
+    assert 24_900_000 < most_cells(tmp_path / "large.csv") <= 25_000_000

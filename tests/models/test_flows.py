@@ -177,3 +177,12 @@ def test_failed_samples_are_counted_and_none_is_returned():
     with pytest.raises(SolveError, match=f"failed for {far} of 50 samples.*none is returned"):
         flow.sample(50, key=key, solver=solver)
     assert flow.sample(50, key=key, solver=solver, temperature=0.1).shape == (50, 1)
+
+
+@pytest.mark.parametrize("method", ["node", "c-node"])
+@pytest.mark.parametrize("activation", ["tanh", "silu", "softplus"])
+def test_a_field_grows_at_most_linearly_so_that_solves_from_far_away_end(method, activation):
+    flow = build(method, activation=activation, frequencies=2)
+    speed = lambda u: float(jnp.linalg.norm(flow.field(jnp.zeros(()), None, u, Condition(u0=u))[1]))
+    far, farther = speed(1e3 * ONES), speed(1e4 * ONES)
+    assert farther < 20 * far  # 100 times as large if it were a product of two networks that grow

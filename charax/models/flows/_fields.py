@@ -29,6 +29,9 @@ from charax.nn import (
 _TIME_FREQUENCIES = (1, 6.0, 4)
 """s is one input with 4 frequencies of its own, of standard deviation 6."""
 
+_BOUNDED = ("hard-sigmoid", "hard-tanh", "relu6", "sigmoid", "softsign", "tanh")
+"""Activations with bounded values."""
+
 
 def vector_flow_field(
     method: str,
@@ -48,7 +51,8 @@ def vector_flow_field(
     """Build the field of a flow of rows of numbers.
 
     The plain one is a perceptron of what it reads. The characteristic one is a velocity that reads the same, times a
-    joint Jacobian of u alone.
+    joint Jacobian of u alone, which is bounded: with an activation that is not, its last hidden layer has tanh instead.
+    Either grows at most linearly in u, so that solves from points far away do not diverge.
 
     ```python
     import jax
@@ -96,7 +100,8 @@ def vector_flow_field(
     network = mlp([read.size, *velocity_hidden, characteristic_dim], activation=act, key=first)
     velocity = NetworkVelocity(read.prepend(_scale_last(network, 1 / sharpness)), characteristic_dim, reads=reads)
     own = _Inputs([state], frequencies, fifth)
-    body = own.prepend(mlp([own.size, *hidden], activation=act, final=act, key=second))
+    final = act if activation in _BOUNDED else find_activation("tanh")
+    body = own.prepend(mlp([own.size, *hidden], activation=act, final=final, key=second))
     return CharacteristicField(
         velocity,
         JointJacobian(body, hidden=hidden[-1], channels=features, characteristic_dim=characteristic_dim, key=third),

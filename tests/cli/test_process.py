@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path

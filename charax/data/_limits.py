@@ -50,6 +50,7 @@ LIMITS: Mapping[str, Limit] = _limits(
     memory=(2**29, "bytes"),
     members=(10_000, "members"),
     pages=(100_000, "pages"),
+    footer=(2**23, "bytes in its footer"),
     lines=(10_000_000, "lines"),
     columns=(10_000, "columns"),
     cells=(20_000_000, "cells"),

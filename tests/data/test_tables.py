@@ -306,3 +306,33 @@ def test_the_memory_of_the_machine_bounds_the_cells_of_any_table(tmp_path, monke
     page = os.sysconf("SC_PAGE_SIZE")
     monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": page, "SC_PHYS_PAGES": 2 * 10**9 // page}.__getitem__)
     assert 24_900_000 < most_cells(tmp_path / "large.csv") <= 25_000_000
+
+
+def test_a_footer_of_parquet_that_would_end_the_process_is_refused(tmp_path):
+    """pyarrow does not survive a column whose statistics do not suit the schema, as one byte may make them."""
+    arrow = pytest.importorskip("pyarrow", reason="the extra charax[parquet] is not installed")
+    from pyarrow import parquet  # pyright: ignore[reportMissingImports]
+
+    path = tmp_path / "table.parquet"
+    parquet.write_table(arrow.table({"a": [1.0, None, 2.0], "b": ["x", None, "y"]}), path)
+    content = path.read_bytes()
+    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    reasons = []
+    for at in range(footer, footer + 60):
+        path.write_bytes(content[:at] + b"\x2a" + content[at + 1 :])
+        try:
+            read_table(path, TableRequest())
+        except DataError as error:
+            reasons.append(str(error))
+    assert any("histogram size mismatch" in reason for reason in reasons)
+    assert all(reason.startswith(str(path)) for reason in reasons)
+
+
+def test_a_footer_beyond_the_limit_is_refused(tmp_path, monkeypatch):
+    arrow = pytest.importorskip("pyarrow", reason="the extra charax[parquet] is not installed")
+    from pyarrow import parquet  # pyright: ignore[reportMissingImports]
+
+    parquet.write_table(arrow.table({"a": [1.0, 2.0]}), tmp_path / "table.parquet")
+    monkeypatch.setenv("CHARAX_MAX_FOOTER", "100")
+    with pytest.raises(DataError, match=r"bytes in its footer, more than the limit of 100: set CHARAX_MAX_FOOTER="):
+        read_table(tmp_path / "table.parquet", TableRequest())

@@ -58,11 +58,11 @@ class _Column(NamedTuple):
     @classmethod
     def of(cls, chunk: Any) -> "_Column":
         known = chunk.get(_METADATA) if isinstance(chunk, dict) else None
-        found = [known.get(number) for number in (5, 7, 9)] if isinstance(known, dict) else []
-        if not (found and all(isinstance(each, int) and each >= 0 for each in found)):
+        values, packed, data, dictionary = (known.get(i) if isinstance(known, dict) else None for i in (5, 7, 9, 11))
+        sizes = [each for each in (values, packed, data) if isinstance(each, int) and each >= 0]
+        if len(sizes) < 3:
             raise ValueError("a column has no sizes")
-        dictionary = known.get(11) if isinstance(known, dict) else None
-        return cls(*found, dictionary if isinstance(dictionary, int) else None)
+        return cls(sizes[0], sizes[1], sizes[2], dictionary if isinstance(dictionary, int) else None)
 
 
 def _read_footer(path: Path, file: BinaryIO) -> list[list[_Column]]:

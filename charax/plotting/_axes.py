@@ -183,15 +183,17 @@ def plot_equation(
     axes: Axes | None = None,
     *,
     name: str = "velocity",
+    over: str = "u",
 ) -> Axes:
-    """Which equation was learned? Plot one of its coefficients over u, and the exact one.
+    """Which equation was learned? Plot one of its coefficients over u, or over x or t, and the exact one.
 
     Args:
-        u: The values, as `PDETask.tabulate_equation` returns them.
+        u: The values of u, or of `over`, as `PDETask.tabulate_equation` returns them.
         learned: The learned coefficients by name.
         exact: The exact ones, if they are known.
         axes: Where to plot; a new figure if left out.
         name: velocity or source.
+        over: What the coefficient is a function of.
 
     Returns:
         The axes.
@@ -209,7 +211,7 @@ def plot_equation(
     if exact is not None:
         axes.plot(u, exact[name], color=EXACT, linewidth=4, alpha=0.5, label="exact")
     axes.plot(u, learned[name], color=C_NODE, label="learned")
-    axes.set(xlabel="u", title=f"{name} {'a' if name == 'velocity' else 'c'}(u)")
+    axes.set(xlabel=over, title=f"{name} {'a' if name == 'velocity' else 'c'}({over})")
     axes.margins(y=0.15)
     axes.legend()
     return axes

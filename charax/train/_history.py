@@ -31,6 +31,8 @@ class _TestRow:
 
     best_epoch: int
     seconds: float
+    refined: bool = False
+    """Whether the task went on after the epochs, as an equation does by least squares."""
 
 
 def is_finished(folder: Path) -> bool:

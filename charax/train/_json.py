@@ -134,7 +134,7 @@ def check_row(cls: type, stored: Any, source: object, *, metrics: str = "") -> d
     """Check a row of metrics: the fields of a dataclass, and any others with a number or nothing.
 
     Args:
-        cls: The dataclass of the fields that must be there.
+        cls: The dataclass of the fields; those without a default must be there.
         stored: The row.
         source: The file and the line, which an error names.
         metrics: How the names of metrics begin. Others may be text or lists: what a task found, such as an equation.
@@ -148,7 +148,7 @@ def check_row(cls: type, stored: Any, source: object, *, metrics: str = "") -> d
     if not isinstance(stored, dict):
         raise ValueError(f"{source} must hold one JSON object per epoch and one for the test split")
     hints = get_type_hints(cls)
-    missing = hints.keys() - stored.keys()
+    missing = {field.name for field in dataclasses.fields(cls) if field.default is dataclasses.MISSING} - stored.keys()
     if missing:
         raise ValueError(f"{source} lacks {', '.join(sorted(missing))}")
     for name, value in stored.items():

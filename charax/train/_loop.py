@@ -171,6 +171,7 @@ class _Training:
             {
                 **{f"test_{name}": _finite(value) for name, value in test.items()},
                 **found,
+                **({"refined": True} if found else {}),
                 "best_epoch": self.position.best_epoch,
                 "seconds": seconds,
             }

@@ -67,8 +67,11 @@ class Run:
 
     @property
     def advice(self) -> str:
-        """How to train longer, if validation still improved in the last tenth of the epochs; else empty."""
+        """How to train longer, if validation still improved in the last tenth of the epochs; else empty, also if what
+        was trained was refined afterwards."""
         task = self.trained.task
+        if self.history[-1].get("refined"):
+            return ""
         return advise(self.folder, self.config, self.epochs, task.monitor, higher_is_better=task.higher_is_better)
 
     @property

@@ -88,6 +88,7 @@ def test_an_equation_and_a_forecast_have_what_they_are_compared_with(axes):
     u = np.linspace(0, 1, 4)
     plot_equation(u, {"source": 2 * u}, axes=axes, name="source")
     assert axes.get_title() == "source c(u)"
+    assert plot_equation(u, {"velocity": u}, over="x").get_title() == "velocity a(x)"
     assert [line.get_label() for line in axes.lines] == ["learned"]
     forecast = plot_forecast(u, u, u - 1, u + 1, observed=[("test", u, u)])
     assert [text.get_label() for text in forecast.get_lines()] == ["forecast", "test"]

@@ -115,10 +115,10 @@ def test_splits_whose_arrays_disagree_are_refused(line):
 
 
 def test_what_is_refined_after_training_is_the_model_and_is_evaluated(line, monkeypatch):
-    zero = lambda self, model, splits, say: (jax.tree.map(np.zeros_like, model), {"refined": 7})
+    zero = lambda self, model, splits, say: (jax.tree.map(np.zeros_like, model), {"found": 7})
     monkeypatch.setattr(type(line.task), "refine", zero)
     fitted = fit(*line, LOOP, FAST)
-    assert fitted.history[-1]["refined"] == 7
+    assert (fitted.history[-1]["found"], fitted.history[-1]["refined"]) == (7, True)
     assert fitted.history[-1]["test_loss"] == pytest.approx(np.square(line.splits.test.y).mean(), rel=1e-5)
     assert not any(leaf.any() for leaf in leaves(fitted.model))
 

@@ -250,6 +250,13 @@ def test_advice_follows_the_validation_loss(tmp_path, losses, words):
     assert bool(words) == bool(advice)
 
 
+def test_who_refines_after_the_epochs_is_not_told_to_train_longer(trained, line_task):
+    run = load_run(trained)
+    assert "still improving" in run.advice
+    run.history[-1]["refined"] = True
+    assert run.advice == ""
+
+
 def test_double_precision_is_refused_before_anything_is_written(tmp_path):
     with jax.enable_x64(True), pytest.raises(ValueError, match="runs are computed in float32"):
         train(LineConfig(), tmp_path / "run")

@@ -1,3 +1,3 @@
 from ._config import PDEConfig as PDEConfig
-from ._task import PDESpec as PDESpec
+from ._spec import PDESpec as PDESpec
 from ._task import PDETask as PDETask

@@ -19,7 +19,8 @@ from charax.train import (
 )
 
 if TYPE_CHECKING:
-    from charax.tasks.pde._task import PDESpec, PDETask
+    from charax.tasks.pde._spec import PDESpec
+    from charax.tasks.pde._task import PDETask
 
 _STEPS_PER_EPOCH = 50
 """Data are few, and every epoch ends with an evaluation and a checkpoint, so that an epoch repeats them."""

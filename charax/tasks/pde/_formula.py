@@ -25,6 +25,7 @@ from charax.models._known import KnownSource
 from charax.models._terms import measure_complexity
 from charax.solve import Solver
 from charax.tasks.pde._least_squares import (
+    Errors,
     Fit,
     Normal,
     evaluate_errors,
@@ -77,6 +78,8 @@ class Chosen(NamedTuple):
     text: str
     accepted: bool
     """Whether its error is that of the networks."""
+    errors: Errors
+    """On the validation split, before that was fitted, too."""
 
 
 def search_formula(network: Fit, train: SolutionSamples, validation: SolutionSamples, solver: Solver) -> Chosen:
@@ -110,12 +113,13 @@ def search_formula(network: Fit, train: SolutionSamples, validation: SolutionSam
             break
     fit, chosen, _ = _choose(candidates, weights)
     fit = minimize(fit, train, solver, steps=60)
+    errors = evaluate_errors(fit.model, validation, solver)
     accepted = _is_as_good(fit.model, network.model, validation, solver) and _has_shape(fit.model, train)
     if accepted:  # nothing is left to select, so that the validation split may be fitted, too
         train = SolutionSamples(*map(np.concatenate, zip(train, validation, strict=True)))
         fit = minimize(fit, train, solver, steps=60)
     terms = _describe(fit.model, normal_equations(fit, train, solver), chosen)
-    return Chosen(fit, terms, write_equation(terms, fit.model), accepted)
+    return Chosen(fit, terms, write_equation(terms, fit.model), accepted, errors)
 
 
 class _Candidate(NamedTuple):

@@ -4,13 +4,14 @@ import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
 
 from charax.data import BOXES
-from charax.models import AbstractRegressor, EquationRegressor
+from charax.models import AbstractRegressor, Dependence, EquationRegressor
 from charax.pde import PROBLEMS, AbstractProblem, characteristics, shocks
 from charax.pde._entropy import solve_entropy
 from charax.plotting import C_NODE, EXACT, save_figure
@@ -23,6 +24,7 @@ from charax.train import Splits
 
 _SIDE = 64
 _INTERVAL = "half the 95% interval, and the samples"
+_HELD_OUT = "absolute error at test samples"
 _MARGIN = 0.15
 """How far coefficients are plotted beyond the values of the data, relative to their range."""
 _CURVES = 15
@@ -83,7 +85,7 @@ def plot_solution(
 ) -> Path:
     """Plot the learned solution over the x-t plane with its characteristics, and the exact one and the error if known.
 
-    If an equation was learned and its data are given, its 95% interval is plotted beside it, and where the samples are.
+    If its data are given, the errors at the test samples are plotted, and if an equation was learned, its 95% interval.
 
     Args:
         task: The task.
@@ -107,6 +109,8 @@ def plot_solution(
             ("exact, with its characteristics", truth, "viridis"),
             ("absolute error", np.abs(learned - truth), "magma"),
         ]
+    elif splits is not None:
+        panels.append((_HELD_OUT, np.full_like(learned, np.nan), "magma"))
     if (
         splits is not None
         and isinstance(model, EquationRegressor)
@@ -120,7 +124,10 @@ def plot_solution(
         shared = learned if truth is None else truth
         for axis, (title, values, colours) in zip(axes, panels, strict=True):
             limits = {} if colours == "magma" else {"vmin": np.nanmin(shared), "vmax": np.nanmax(shared)}
-            shown = axis.pcolormesh(x, t, np.ma.masked_invalid(values), cmap=colours, shading="nearest", **limits)
+            if title == _HELD_OUT and splits is not None:
+                shown = _plot_errors(axis, task, model, splits)
+            else:
+                shown = axis.pcolormesh(x, t, np.ma.masked_invalid(values), cmap=colours, shading="nearest", **limits)
             figure.colorbar(shown, ax=axis)
             axis.grid(visible=False)
             axis.set(title=title, xlabel=task.spec.position_columns[0], xlim=(left, right), ylim=(start, end))
@@ -133,16 +140,25 @@ def plot_solution(
     return path
 
 
+def _plot_errors(axis: Axes, task: PDETask, model: AbstractRegressor, splits: Splits) -> ScalarMappable:
+    test = splits.test
+    u, found = task.evaluate(model, np.concatenate([test.x, test.t[:, None]], axis=1))
+    error = np.where(found, np.abs(u[:, 0] - test.u[:, 0]), np.nan)
+    return axis.scatter(test.x[:, 0], test.t, c=error, cmap="magma", s=12)
+
+
 def plot_equation(
     task: PDETask,
-    model: eqx.Module,
+    model: EquationRegressor,
     known: AbstractProblem | None,
     path: Path,
     *,
-    members: Sequence[eqx.Module] = (),
+    members: Sequence[EquationRegressor] = (),
     splits: Splits | None = None,
 ) -> Path:
-    """Plot the learned velocity and source over u at the middle of the data, and the exact ones if known.
+    """Plot the learned velocity and source over what they read, and the exact ones if known.
+
+    A coefficient that reads several of u, x and t is plotted over the first of them, the others in their middle.
 
     Args:
         task: The task.
@@ -155,29 +171,40 @@ def plot_equation(
     Returns:
         The file.
     """
-    u, learned, truth = task.tabulate_equation(model, known, margin=_MARGIN)
-    others = [task.tabulate_equation(member, margin=_MARGIN)[1] for member in members]
+    size = np.ptp(task.tabulate_equation(model, over=choose_variable(model, "velocity"), margin=_MARGIN)[1]["velocity"])
+    (left, start), (right, end) = task.spec.lower, task.spec.upper
+    ranges = {"x": (left, right), "t": (start, end), "u": task.spec.value_range}
     with save_figure(path, width=7.2, height=3.0) as figure:
         for axis, name in zip(figure.subplots(1, 2), ("velocity", "source"), strict=True):
+            over = choose_variable(model, name)
+            u, learned, truth = task.tabulate_equation(model, known, over=over, margin=_MARGIN)
+            others = [task.tabulate_equation(member, over=over, margin=_MARGIN)[1] for member in members]
+            samples = None if splits is None else {"u": splits.train.u, "x": splits.train.x, "t": splits.train.t}[over]
             if others:
                 spread = 2 * np.std([one[name] for one in others], axis=0)
                 band = learned[name] - spread, learned[name] + spread
                 axis.fill_between(u, *band, color=C_NODE, alpha=0.25, linewidth=0, label="two standard deviations")
             for side, label in ((u[0], "beyond the data"), (u[-1], None)):
-                end = np.clip(side, *task.spec.value_range)
+                end = np.clip(side, *ranges[over])
                 axis.axvspan(side, end, color="0.5", alpha=0.2, linewidth=0, label=label)
-            plot_coefficient(u, learned, truth, axis, name=name)
-            if splits is not None:
+            plot_coefficient(u, learned, truth, axis, name=name, over=over)
+            if samples is not None:
                 below = axis.twinx()
-                below.hist(splits.train.u[:, 0], bins=40, color="0.8", zorder=0)
+                below.hist(samples.reshape(-1), bins=40, color="0.8", zorder=0)
                 below.set(ylim=(0, 6 * below.get_ylim()[1]), yticks=[])
                 below.grid(visible=False)
                 axis.set_zorder(below.get_zorder() + 1)
                 axis.patch.set_visible(False)
-            if np.ptp(learned[name]) < 0.05 * np.ptp(learned["velocity"]):
-                half = 0.5 * np.ptp(learned["velocity"])  # what is nearly zero should look like it
+            if np.ptp(learned[name]) < 0.05 * size:
+                half = 0.5 * size  # what is nearly zero should look like it
                 axis.set_ylim(-half, half)
     return path
+
+
+def choose_variable(model: EquationRegressor, name: str) -> Dependence:
+    """Over what to plot a coefficient: the first of u, x and t that it reads; u if it is known."""
+    reads = model.field.learned[name].reads if name in model.field.learned else ("u",)
+    return next(variable for variable in ("u", "x", "t") if variable in reads)
 
 
 def plot_shocks(task: PDETask, model: EquationRegressor, path: Path, *, until: float) -> Path:
@@ -207,7 +234,7 @@ def plot_shocks(task: PDETask, model: EquationRegressor, path: Path, *, until: f
         axis.axhline(task.spec.upper[1], color="black", linestyle="--", linewidth=1, label="last time of the data")
         axis.grid(visible=False)
         axis.set(xlabel=task.spec.position_columns[0], ylabel="t", xlim=(left, right), ylim=(0, until))
-        axis.legend(loc="upper right")
+        axis.legend(loc="lower right", framealpha=0.8)
     return path
 
 

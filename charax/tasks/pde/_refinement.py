@@ -1,5 +1,6 @@
 """After stochastic gradient descent: the networks fitted by least squares, and the formula that they lead to."""
 
+import math
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
@@ -74,7 +75,7 @@ def refine_equation(
 
     Returns:
         The model: a formula if one explains the validation split as well as the networks, else the networks. And the
-        equation in words, its terms and its shock time.
+        equation in words, its terms and its shock time, and the mean error on the validation split.
     """
     train, validation = distinct_rows(splits.train), distinct_rows(splits.validation)
     model = unravel(ravel(model), model)  # placed like all later ones, which share its compiled programs
@@ -83,9 +84,12 @@ def refine_equation(
         fit = fit_networks(model, train, validation, solver)
         say("searching for a formula")
         chosen = search_formula(fit, train, validation, solver)
+        errors = chosen.errors if chosen.accepted else evaluate_errors(fit.model, validation, solver)
         if chosen.accepted:
             fit = chosen.fit
+        missed = np.linalg.norm(np.asarray(model.scaling.value_scale) * errors.residual, axis=1)
         found: dict[str, Any] = {
+            "validation_error": float(missed[errors.found].mean()) if errors.found.any() else math.nan,
             "equation": chosen.text if chosen.accepted else None,
             "terms": [asdict(term) for term in chosen.terms] if chosen.accepted else [],
             "best_formula": chosen.text,

@@ -9,7 +9,7 @@ from charax.data import BOXES
 from charax.models import AbstractRegressor, EquationRegressor
 from charax.pde import PROBLEMS, AbstractProblem, shock_time
 from charax.plotting import C_NODE, EXACT, Section
-from charax.tasks.pde._plots import exact_values, spread_starts
+from charax.tasks.pde._plots import choose_variable, exact_values, spread_starts
 from charax.tasks.pde._task import PDETask
 from charax.train import Splits
 
@@ -121,9 +121,10 @@ def _fit_section(task: PDETask, model: AbstractRegressor, splits: Splits) -> Sec
 
 
 def _equation_section(task: PDETask, model: EquationRegressor, known: AbstractProblem | None) -> Section:
-    u, learned, truth = task.tabulate_equation(model, known)
     figure = make_subplots(1, 2)
     for column, (name, symbol) in enumerate((("velocity", "a"), ("source", "c")), start=1):
+        over = choose_variable(model, name)
+        u, learned, truth = task.tabulate_equation(model, known, over=over)
         for label, values, line in (
             ("exact", truth, {"color": EXACT, "width": 5}),
             ("learned", learned, {"color": C_NODE}),
@@ -131,6 +132,6 @@ def _equation_section(task: PDETask, model: EquationRegressor, known: AbstractPr
             if values is not None:
                 shown = {"row": 1, "col": column, "showlegend": column == 1}
                 figure.add_scatter(x=u, y=values[name], mode="lines", line=line, name=label, **shown)
-        figure.update_xaxes(title_text="u", row=1, col=column)
-        figure.update_yaxes(title_text=f"{name} {symbol}(u)", row=1, col=column)
-    return Section("Learned equation", "The coefficients of uₜ + a·uₓ = c over u.", figure)
+        figure.update_xaxes(title_text=over, row=1, col=column)
+        figure.update_yaxes(title_text=f"{name} {symbol}({over})", row=1, col=column)
+    return Section("Learned equation", "The coefficients of uₜ + a·uₓ = c over what they read.", figure)

@@ -1,7 +1,6 @@
 """Learn u(x, t) from samples of it: squared errors, relative errors, points without a characteristic."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from charax.data import DataError, SolutionData, SolutionSamples, read_points
+from charax.data import DataError, SolutionSamples, read_points
 from charax.models import (
     AbstractRegressor,
     Dependence,
@@ -18,7 +17,6 @@ from charax.models import (
     FluxShape,
     LearnedProblem,
     PDEMethod,
-    Scaling,
     build_regressor,
     crossing_penalty,
     default_terms,
@@ -31,6 +29,7 @@ from charax.pde._foot import PointStatus
 from charax.plotting import Section
 from charax.solve import Solver
 from charax.tasks.pde._apply import BATCH, QUICK, apply_model, model_at
+from charax.tasks.pde._spec import PDESpec
 from charax.train import AbstractTask, Predictions, Program, Splits, mark_failures, solve_in_batches
 
 if TYPE_CHECKING:
@@ -39,56 +38,6 @@ if TYPE_CHECKING:
 Coefficients = dict[str, Float[np.ndarray, "points"]]
 _LARGEST_LOST_FRACTION = 0.9
 """A step is skipped if more points than this have no foot point."""
-
-
-@dataclass(frozen=True)
-class PDESpec:
-    """What a learned PDE must know about its data.
-
-    ```python
-    import charax
-
-    spec = charax.PDEConfig(data="paper").load_data().spec
-    assert spec.position_columns == ("x",) and spec.upper[1] <= 1  # the last time
-    ```
-    """
-
-    scaling: Scaling
-    """Units of x, t and u inside the networks."""
-    typical_value: float
-    """Mean norm of the values, in two digits, so that compiled programs are shared."""
-    lower: tuple[float, ...]
-    """Least value of each position and of the time."""
-    upper: tuple[float, ...]
-    """Largest value of each position and of the time."""
-    value_range: tuple[float, float]
-    """Least and largest first value."""
-    position_columns: tuple[str, ...]
-    """Names of the positions."""
-    value_columns: tuple[str, ...]
-    """Names of the values."""
-
-    @classmethod
-    def from_data(cls, loaded: SolutionData) -> "PDESpec":
-        """Describe the train and the validation split.
-
-        Args:
-            loaded: The data.
-
-        Returns:
-            Their description.
-        """
-        seen = loaded.seen
-        points = np.concatenate([seen.x, seen.t[:, None]], axis=1)
-        return cls(
-            scaling=Scaling.fit(*seen),
-            typical_value=float(f"{np.linalg.norm(seen.u, axis=1).mean():.1e}") or 1.0,
-            lower=tuple(map(float, points.min(axis=0))),
-            upper=tuple(map(float, points.max(axis=0))),
-            value_range=(float(seen.u[:, 0].min()), float(seen.u[:, 0].max())),
-            position_columns=loaded.position_columns,
-            value_columns=loaded.value_columns,
-        )
 
 
 class PDETask(AbstractTask):
@@ -166,7 +115,10 @@ class PDETask(AbstractTask):
             return model, {}
         from charax.tasks.pde._refinement import refine_equation
 
-        return refine_equation(model, splits, self.solver, self.find_domain, say)
+        refined, found = refine_equation(model, splits, self.solver, self.find_domain, say)
+        return refined, found | {
+            "validation_error_percent": 100 * found.pop("validation_error") / self.spec.typical_value
+        }
 
     def problem(self, model: eqx.Module) -> LearnedProblem:
         """Make a problem of the learned equation, on the part of space from which the data's characteristics start."""
@@ -223,7 +175,8 @@ class PDETask(AbstractTask):
         return {
             "deviation_percent": test["test_deviation_percent"],
             "error_percent": test["test_error_percent"],
-            "validation_error_percent": best["validation_error_percent"],
+            # Of the model that least squares made, if there is one, and else of the best epoch.
+            "validation_error_percent": test.get("validation_error_percent", best["validation_error_percent"]),
             "lost": test["test_lost"],
             **{
                 name: test[name]
@@ -335,27 +288,36 @@ class PDETask(AbstractTask):
         return find_interval(current_fit(model), splits, self.solver, points[:, :-1], points[:, -1], level=level)
 
     def tabulate_equation(
-        self, model: eqx.Module, known: AbstractProblem | None = None, *, points: int = 101, margin: float = 0.0
+        self,
+        model: eqx.Module,
+        known: AbstractProblem | None = None,
+        *,
+        over: Dependence = "u",
+        points: int = 101,
+        margin: float = 0.0,
     ) -> tuple[Float[np.ndarray, "points"], Coefficients, Coefficients | None]:
-        """Tabulate the learned velocity and source over the values of the data, at the middle of x and t.
+        """Tabulate the learned velocity and source over one variable, the others at the middle of the data.
 
         Args:
             model: A trained `EquationRegressor`.
             known: The true equation, if there is one.
+            over: The variable: u, or x or t.
             points: Number of values.
             margin: How far beyond the values of the data, relative to their range.
 
         Returns:
-            The values u, the learned `velocity` and `source` there, and the true ones.
+            The values of the variable, the learned `velocity` and `source` there, and the true ones.
         """
-        position, time = ((low + high) / 2 for low, high in zip(self.spec.lower, self.spec.upper, strict=True))
-        low, high = self.spec.value_range
+        spec = self.spec
+        ranges = {"x": (spec.lower[0], spec.upper[0]), "t": (spec.lower[1], spec.upper[1]), "u": spec.value_range}
+        values = {name: np.full(points, sum(ends) / 2, np.float32) for name, ends in ranges.items()}
+        low, high = ranges[over]
         beyond = margin * (high - low)
-        u = np.linspace(low - beyond, high + beyond, points, dtype=np.float32)
-        x, t = jnp.full((points, 1), position), jnp.full(points, time)
+        values[over] = np.linspace(low - beyond, high + beyond, points, dtype=np.float32)
+        x, t, u = jnp.asarray(values["x"])[:, None], jnp.asarray(values["t"]), jnp.asarray(values["u"])
         column = lambda values: np.asarray(values).reshape(points)
         both = lambda it, u: {"velocity": column(it.velocity(x, t, u)), "source": column(it.source(x, t, u))}
-        return u, both(model, jnp.asarray(u)[:, None]), None if known is None else both(known, jnp.asarray(u))
+        return values[over], both(model, u[:, None]), None if known is None else both(known, u)
 
     def programs(self, model: eqx.Module) -> dict[str, Program]:
         values = lambda points: model_at(model, points, self.solver)[0]

@@ -2,10 +2,15 @@
 
 from dataclasses import replace
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from charax.pde import PROBLEMS
 from charax.tasks.pde import PDEConfig
+from charax.tasks.pde._plots import choose_variable
 from charax.train import LoopConfig
 from tests.tasks.fields import Case, changed_parts, fields_of, shared_cases
 
@@ -46,3 +51,20 @@ def test_an_epoch_repeats_few_samples_alike():
     data = PDEConfig(points=20, loop=LoopConfig(batch_size=16)).load_data()
     assert len(data.splits.train.t) >= 50 * 16
     assert len(data.splits.train.t) % len({tuple(row) for row in data.splits.train.x.tolist()}) == 0
+
+
+def test_coefficients_are_tabulated_and_plotted_over_what_they_read():
+    config = PDEConfig(data="variable-advection", method="equation", width=2, points=20, velocity_reads=("x",))
+    data = config.load_data()
+    task = config.build_task(data.spec)
+    model = task.build(jax.random.key(0))
+    line = eqx.tree_at(lambda it: it.field.velocity.line.layers[-1].weight, model, replace_fn=jnp.ones_like)
+    assert (choose_variable(model, "velocity"), choose_variable(model, "source")) == ("x", "u")
+    x, learned, exact = task.tabulate_equation(line, PROBLEMS["variable-advection"](), over="x")
+    np.testing.assert_allclose(x[[0, -1]], [data.spec.lower[0], data.spec.upper[0]], rtol=1e-6)
+    assert np.all(np.diff(learned["velocity"]) > 0)
+    assert np.ptp(task.tabulate_equation(line)[1]["velocity"]) == 0
+    problem = PROBLEMS["variable-advection"]()
+    column = jnp.asarray(x)[:, None]
+    middle = jnp.full(len(x), (data.spec.lower[1] + data.spec.upper[1]) / 2)
+    np.testing.assert_allclose(exact["velocity"], problem.velocity(column, middle, middle)[:, 0])

@@ -28,6 +28,7 @@ from charax.tasks.pde._least_squares import (
     Errors,
     Fit,
     Normal,
+    evaluate_cost,
     evaluate_errors,
     minimize,
     normal_equations,
@@ -44,6 +45,10 @@ _FLOOR = 2e-3
 further term."""
 _RIDGES = (3e-4, 0.3)
 """The least and the largest ridge of the initial value."""
+_PRIOR_UPDATES, _LEAST_UPDATE = 4, 0.7
+"""How often the ridge follows the residuals, and how much smaller they must have become."""
+_LEVEL = 1.0
+"""Standard errors by which a formula must be better than a simpler one with as many terms."""
 _SLACK = 1.1
 """How much larger the error of a formula may be than the networks' to count as equal."""
 
@@ -85,11 +90,11 @@ class Chosen(NamedTuple):
 def search_formula(network: Fit, train: SolutionSamples, validation: SolutionSamples, solver: Solver) -> Chosen:
     """Search for the formula that explains the data as well as the networks of a fitted model."""
     slots = list(_slots(network.model))
-    start = _project(network.model, train)
-    # A prior of the weights with standard deviation 1: any other ridge would bias the coefficients.
-    noise = math.sqrt(float(evaluate_errors(network.model, train, solver).squared.mean()))
-    ridge = min(max(noise, _RIDGES[0]), _RIDGES[1])
-    full = minimize(Fit(start, _activate(start, slots), ridge), train, solver, steps=40)
+    start = _project(network.model, train, slots)
+    full = _fit_with_prior(
+        Fit(start, _activate(start, slots), _prior_ridge(network.model, train, solver)), train, solver
+    )
+    ridge = full.ridge
     normal = normal_equations(full, train, solver)
     weights = len(slots)
     # The weights of formulas come last among the active parameters only by chance: find them.
@@ -98,21 +103,25 @@ def search_formula(network: Fit, train: SolutionSamples, validation: SolutionSam
     reduced = _eliminate(normal.hessian, inside)
     estimate = ravel(full.model)[where].astype(float)
     candidates: list[_Candidate] = []
+    score = lambda candidate: candidate.score(weights)
     best, since = math.inf, 0
     for size in range(min(weights, _MOST_TERMS) + 1):
         scores = [math.inf]
         for kept in _best_subsets(reduced, estimate, size):
             chosen = [slots[i] for i in kept]
-            guess = _restrict(full, normal, inside, estimate, kept)
-            fit = minimize(Fit(guess, _activate(guess, chosen), ridge), train, solver, steps=20)
-            candidates.append(_Candidate(fit, chosen, evaluate_errors(fit.model, validation, solver).squared))
-            scores.append(candidates[-1].score(weights))
+            guesses = _restrict(full, normal, inside, estimate, kept), _project(network.model, train, chosen)
+            starts = [Fit(guess, _activate(guess, chosen), ridge) for guess in guesses]
+            fit = min(starts, key=lambda fit: evaluate_cost(fit, train, solver))
+            fit = minimize(fit, train, solver, steps=20)
+            errors = [evaluate_errors(fit.model, split, solver).squared for split in (train, validation)]
+            candidates.append(_Candidate(fit, chosen, *errors))
+            scores.append(score(candidates[-1]))
         since = 0 if min(scores) < best else since + 1
         best = min(best, *scores)
-        if since == 2:
+        if since >= 2 and _is_as_good(min(candidates, key=score).fit.model, network.model, validation, solver):
             break
-    fit, chosen, _ = _choose(candidates, weights)
-    fit = minimize(fit, train, solver, steps=60)
+    fit, chosen, *_ = _choose(candidates, weights)
+    fit = _fit_with_prior(fit, train, solver)
     errors = evaluate_errors(fit.model, validation, solver)
     accepted = _is_as_good(fit.model, network.model, validation, solver) and _has_shape(fit.model, train)
     if accepted:  # nothing is left to select, so that the validation split may be fitted, too
@@ -127,6 +136,8 @@ class _Candidate(NamedTuple):
 
     fit: Fit
     slots: list[_Slot]
+    fitted: Float[np.ndarray, "samples"]
+    """Its squared errors on the training split."""
     squared: Float[np.ndarray, "samples"]
     """Its squared errors on the validation split."""
 
@@ -146,16 +157,37 @@ class _Candidate(NamedTuple):
 def _choose(candidates: Sequence[_Candidate], library: int) -> _Candidate:
     """The best by the criterion, or the simplest of those with as many terms that cannot be told from it.
 
-    Over a narrow range of u, its sine is a straight line: within one standard error, the simpler one is chosen.
+    Over a narrow range of u, its sine is a straight line. Two formulas with as many weights are compared by all their
+    errors, also those that were fitted, as in Vuong's test (Econometrica 57, 1989): within one standard error they
+    count as equal.
     """
     best = min(candidates, key=lambda one: one.score(library))
 
     def is_as_good(one: _Candidate) -> bool:
-        difference = one.squared - best.squared
-        slack = float(difference.std()) / math.sqrt(len(difference))
-        return len(one.slots) == len(best.slots) and float(difference.mean()) <= slack + 1e-2 * _FLOOR**2
+        if len(one.slots) != len(best.slots):
+            return False
+        difference = np.concatenate([one.fitted - best.fitted, one.squared - best.squared])
+        slack = _LEVEL * float(difference.std()) / math.sqrt(len(difference))
+        return float(difference.mean()) <= slack + 1e-2 * _FLOOR**2
 
     return min(filter(is_as_good, candidates), key=lambda one: (one.complexity, one.score(library)))
+
+
+def _fit_with_prior(fit: Fit, train: SolutionSamples, solver: Solver) -> Fit:
+    """Fit with a ridge that follows the residuals: the weights have a prior with standard deviation 1."""
+    for _ in range(_PRIOR_UPDATES):
+        fit = minimize(fit, train, solver, steps=60)
+        ridge = _prior_ridge(fit.model, train, solver)
+        if ridge > _LEAST_UPDATE * fit.ridge:
+            break
+        fit = fit._replace(ridge=ridge)
+    return fit
+
+
+def _prior_ridge(model: EquationRegressor, train: SolutionSamples, solver: Solver) -> float:
+    """The ridge of that prior: any other would bias the coefficients."""
+    noise = math.sqrt(float(evaluate_errors(model, train, solver).squared.mean()))
+    return min(max(noise, _RIDGES[0]), _RIDGES[1])
 
 
 def _is_as_good(
@@ -265,8 +297,8 @@ def _positions(model: EquationRegressor, slots: Sequence[_Slot]) -> np.ndarray:
     return np.array([int(_formula(numbered, slot.part).weights[slot.term, slot.output]) for slot in slots])
 
 
-def _project(model: EquationRegressor, train: SolutionSamples) -> EquationRegressor:
-    """Replace the networks of a and c by formulas that are close to them at the samples."""
+def _project(model: EquationRegressor, train: SolutionSamples, slots: Sequence[_Slot]) -> EquationRegressor:
+    """Replace the networks of a and c by formulas of some terms that are close to them at the samples."""
     scaling = model.scaling
     x, t, u = (jnp.asarray(part) for part in train)
     scaled = scaling.scale_position(x), t[:, None] / scaling.time, scaling.scale_value(u)
@@ -274,8 +306,14 @@ def _project(model: EquationRegressor, train: SolutionSamples) -> EquationRegres
         formula = _formula(model, part)
         terms = np.asarray(formula.evaluate(*scaled), float)
         target = np.asarray(coefficient(*scaled), float)
-        ridge = 1e-3 * np.trace(terms.T @ terms) / terms.shape[1]
-        weights = np.linalg.solve(terms.T @ terms + ridge * np.eye(terms.shape[1]), terms.T @ target)
+        weights = np.zeros(formula.weights.shape)
+        for output in range(weights.shape[1]):
+            kept = [slot.term for slot in slots if (slot.part, slot.output) == (part, output)]
+            square = terms[:, kept].T @ terms[:, kept]
+            ridge = 1e-3 * np.trace(square) / max(len(kept), 1)
+            weights[kept, output] = np.linalg.solve(
+                square + ridge * np.eye(len(kept)), terms[:, kept].T @ target[:, output]
+            )
         where = lambda it, part=part: _formula(it, part).weights
         model = eqx.tree_at(where, model, jnp.asarray(weights, jnp.float32))
     return model

@@ -142,6 +142,13 @@ class _System:
         return cost, J.T @ r + self.ridges**2 * vector, J.T @ J + np.diag(self.ridges**2)
 
 
+def evaluate_cost(fit: Fit, samples: SolutionSamples, solver: Solver) -> float:
+    """What `minimize` minimizes, for the parameters of the model; infinity if it is not finite."""
+    system = _System(fit, samples, solver)
+    cost = system.cost(system.start)
+    return cost if np.isfinite(cost) else np.inf
+
+
 def evaluate_errors(model: EquationRegressor, samples: SolutionSamples, solver: Solver) -> Errors:
     """The errors at samples."""
     at = lambda rows: apply_model(model, jnp.concatenate([rows[0], rows[1][:, None]], axis=1), solver)[1:3]

@@ -111,10 +111,14 @@ def test_of_formulas_that_cannot_be_told_apart_the_simpler_is_chosen():
     terms = {"velocity_terms": ("u", "sin(u)"), "source_terms": ("u",)}
     model = EquationRegressor.build(Scaling.identity(1, 1), width=2, key=jax.random.key(0), **terms)
     errors = np.random.default_rng(0).uniform(1, 2, 40)
-    candidate = lambda term, squared: _Candidate(Fit(model, model, 0.1), [_Slot("velocity", term, 0)], squared)
+    fitted = np.random.default_rng(1).uniform(1, 2, 160)
+    candidate = lambda term, squared, fitted=fitted: _Candidate(
+        Fit(model, model, 0.1), [_Slot("velocity", term, 0)], fitted, squared
+    )
     line, sine = candidate(0, errors + 5e-3), candidate(1, errors + 0.1 * np.sin(np.arange(40)))
     assert _choose([line, sine], 3).slots[0].term == 0
     assert _choose([candidate(0, 2 * errors), sine], 3).slots[0].term == 1
+    assert _choose([candidate(0, errors + 5e-3, fitted + 0.1), sine], 3).slots[0].term == 1  # the fitted errors tell
 
 
 def test_the_equation_is_written_as_one_would():

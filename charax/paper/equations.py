@@ -86,6 +86,7 @@ _COLUMNS = (
     Column("equation", "problem"),
     Column("method", "method"),
     Column("noise", "noise", ".2f"),
+    Column("samples", "points"),
     Column("inside, %", "error_inside_percent", ".2g", "error_inside_percent_sd"),
     Column("beyond, %", "error_beyond_percent", ".2g", "error_beyond_percent_sd"),
     Column("coefficients, %", "coefficient_error_percent", ".2g"),
@@ -108,6 +109,8 @@ class Equations(AbstractExperiment):
     """Only these methods."""
     noise: tuple[float, ...] = ()
     """Standard deviations of the noise relative to the range of u, instead of the budget's."""
+    points: tuple[int, ...] = ()
+    """Numbers of samples, instead of the budget's."""
     seeds: int | None = None
     """Seeds per row, instead of the budget's."""
     epochs: int | None = None
@@ -121,16 +124,20 @@ class Equations(AbstractExperiment):
         setting = SETTINGS[self.budget]
         seeds = setting.seeds if self.seeds is None else self.seeds
         train.check_range(self, least={"seeds": 1, "epochs": 1})
+        if any(points < 20 for points in self.points):
+            raise ValueError(f"points must be at least 20, got {min(self.points)}")
         problems = choose(self.problem, setting.problems, "equation", self.budget)
         methods: list[PDEMethod] = [one for one in WIDTHS if not self.method or one in self.method]
-        cases = list(itertools.product(methods, problems, self.noise or setting.noise))
+        cases = list(
+            itertools.product(methods, problems, self.noise or setting.noise, self.points or (setting.points,))
+        )
         groups: list[list[RecordJob]] = []
-        for method, problem, noise in cases:
+        for method, problem, noise, points in cases:
             epochs = EQUATION_EPOCHS if method == "equation" else setting.epochs
-            sizes = {"points": setting.points, "epochs": epochs if self.epochs is None else self.epochs}
+            sizes = {"points": points, "epochs": epochs if self.epochs is None else self.epochs}
             groups.append([learning(folder, problem, noise, method, **sizes, seed=seed) for seed in range(seeds)])
         results = zip(cases, sweep.run_groups(groups), strict=True)
-        rows = [_row(problem, noise, method, found) for (method, problem, noise), found in results]
+        rows = [_row(problem, noise, method, points, found) for (method, problem, noise, points), found in results]
         return Report(
             name=self.name,
             title=f"Equations from data, budget {self.budget}: mean error in % of the mean |u|",
@@ -198,11 +205,12 @@ def learn(
     Raises:
         ValueError: If a setting cannot be used, or the folder has a run with other settings.
     """
-    path = folder / "data" / f"{problem}-{100 * noise:g}percent-seed{seed}.npz"
+    label = _label(problem, noise, method, points, seed)
+    path = folder / "data" / f"{label.replace(f'-{method}', '')}.npz"
     config = make_config(path, problem, method, epochs=epochs, seed=seed)
     started = time.process_time()
     save_samples(path, problem, noise, points=points, seed=seed)
-    run = train.train_or_load(config, folder / "runs" / _label(problem, noise, method, seed), progress=progress)
+    run = train.train_or_load(config, folder / "runs" / label, progress=progress)
     return _measure(run, problem, seed) | {"cpu_seconds": time.process_time() - started}
 
 
@@ -225,12 +233,13 @@ def learning(
     """
     case = {"problem": problem, "noise": noise, "method": method, "points": points, "epochs": epochs, "seed": seed}
     settings = {**case, "learning_rate": LEARNING_RATES[method]}
-    place = folder / "records" / f"{_label(problem, noise, method, seed)}.json"
+    place = folder / "records" / f"{_label(problem, noise, method, points, seed)}.json"
     return RecordJob(place, settings, learn, {"folder": folder, **case})
 
 
-def _label(problem: str, noise: float, method: str, seed: int) -> str:
-    return f"{problem}-{100 * noise:g}percent-{method}-seed{seed}"
+def _label(problem: str, noise: float, method: str, points: int, seed: int) -> str:
+    samples = "" if points == SETTINGS["cpu"].points else f"-{points}samples"
+    return f"{problem}-{100 * noise:g}percent{samples}-{method}-seed{seed}"
 
 
 def save_samples(path: Path, problem: str, noise: float, *, points: int, seed: int) -> None:
@@ -282,8 +291,8 @@ def _measure(run: "train.Run", problem: str, seed: int) -> dict[str, Any]:
     return result
 
 
-def _row(problem: str, noise: float, method: str, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    row: dict[str, Any] = {"problem": problem, "noise": noise, "method": method}
+def _row(problem: str, noise: float, method: str, points: int, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    row: dict[str, Any] = {"problem": problem, "noise": noise, "method": method, "points": points}
     for name in ("error_inside_percent", "error_beyond_percent"):
         row[name], row[f"{name}_sd"] = average([result[name] for result in results])
     right = [result for result in results if result["right_terms"]]

@@ -103,7 +103,7 @@ CASES = {
     "equations": Case(
         "--budget smoke --method mlp --epochs 1",
         1,
-        "problem noise method error_inside_percent error_inside_percent_sd error_beyond_percent "
+        "problem noise method points error_inside_percent error_inside_percent_sd error_beyond_percent "
         "error_beyond_percent_sd coefficient_error_percent right_terms lost_percent equation parameters seconds "
         "cpu_seconds",
         record="budget seeds",

@@ -69,6 +69,7 @@ OTHER: dict[str, dict[str, tuple[dict[str, Any], Any]]] = {
         "problem": ({}, ("cubic",)),
         "method": ({}, ("mlp",)),
         "noise": ({}, (0.2,)),
+        "points": ({}, (300,)),
         "seeds": ({}, 2),
         "epochs": ({}, 7),
     },
@@ -157,6 +158,7 @@ def test_none_of_a_number_is_refused_before_anything_is_written(name, flag, tmp_
         ("kinetic", {"sharpness": -1.0}, "sharpness must be a number above 0"),
         ("kinetic", {"data": "digits"}, "has images"),
         ("ablation", {"k": (0,)}, "at least 1"),
+        ("equations", {"points": (1000, 5)}, "points must be at least 20, got 5"),
         # Flags that would have no effect.
         ("table1", {"budget": "ode", "table_only": True}, "leave --table-only out"),
         ("pde", {"method": ("equation",), "problem": ("paper",)}, "leave --problem out"),

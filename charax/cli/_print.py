@@ -22,12 +22,17 @@ def print_answer(
     title: str = "",
     note: str = "",
     text_columns: int = 2,
+    optional: Sequence[str] = (),
     as_json: bool,
 ) -> None:
-    """Print a table with a note below it, or the answer as JSON."""
+    """Print a table with a note below it, or the answer as JSON.
+
+    Optional columns are left out, and named in the note, if the table would be wider than the terminal.
+    """
     if as_json:
         sys.stdout.write(json.dumps(answer) + "\n")
         return
+    from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -35,6 +40,12 @@ def print_answer(
     # As text: names of classes and columns may look like markup.
     table = Table(padding=(0, 0))
     console = Console()
+    if optional and sum(max(map(cell_len, texts)) + 1 for texts in zip(columns, *rows, strict=True)) >= console.width:
+        kept = [i for i, column in enumerate(columns) if column not in optional]
+        text_columns -= len(columns) - len(kept)
+        columns, rows = [columns[i] for i in kept], [[row[i] for i in kept] for row in rows]
+        left_out = f"A wider terminal, or --json, shows the {', '.join(optional[:-1])} and {optional[-1]}, too."
+        note = f"{note}\n{left_out}" if note else left_out
     widths = _widths(list(zip(columns, *rows, strict=True)), console.width)
     for i, column in enumerate(columns):
         table.add_column(

@@ -6,6 +6,7 @@ from typing import Any
 from charax import report as reports
 from charax import train
 from charax.cli._print import Json, Positional, format_number, print_answer
+from charax.report._page import short_names
 
 
 def list_runs(folder: Positional[Path] = Path("runs"), *, as_json: Json = False) -> None:
@@ -24,8 +25,9 @@ def list_runs(folder: Positional[Path] = Path("runs"), *, as_json: Json = False)
             run.task,
             Path(run.data).name,
             run.method,
-            "-" if run.metric is None else f"{run.metric} {shown(run.value)}",
-            *map(shown, (run.nfe, run.parameters, run.seconds)),
+            "-" if run.metric is None else f"{run.metric.replace('_', ' ')} {shown(run.value)}",
+            *map(shown, (run.nfe, run.parameters)),
+            "-" if run.seconds is None else f"{run.seconds:.1f}",
             run.status,
         ]
         for run in runs
@@ -34,7 +36,16 @@ def list_runs(folder: Positional[Path] = Path("runs"), *, as_json: Json = False)
     note = "" if runs else f"There are no runs in {folder}."
     title = f"Runs in {folder}"
     answer = {"rows": [run._asdict() for run in runs]}
-    print_answer(answer, columns, cells, title=title, note=note, text_columns=5, as_json=as_json)
+    print_answer(
+        answer,
+        columns,
+        cells,
+        title=title,
+        note=note,
+        text_columns=5,
+        optional=("task", "data", "method"),
+        as_json=as_json,
+    )
 
 
 def compare(runs: Positional[tuple[Path, ...]], *, as_json: Json = False) -> None:
@@ -52,7 +63,7 @@ def compare(runs: Positional[tuple[Path, ...]], *, as_json: Json = False) -> Non
     spell = lambda value: format_number(value) if isinstance(value, int | float) else _spell(value)
     cells = [[name, *(_spell(each[name]) for each in settings)] for name in settings[0]]
     cells += [[name.replace("_", " "), *(spell(row.get(name)) for row in rows)] for name in metrics]
-    columns = ["", *(str(run) for run in runs)]
+    columns = ["setting or metric", *short_names(runs)]
     print_answer(
         {"rows": rows}, columns, cells, title="Settings that differ, and metrics", text_columns=1, as_json=as_json
     )

@@ -13,7 +13,7 @@ from charax.fields._observed_interpolation import fill_forward
 from charax.models._forecaster import ForecasterDesign
 from charax.models._names import ForecastMethod
 from charax.models._series_design import SeriesDesign
-from charax.models._series_model import AbstractSeriesModel, observed_mask
+from charax.models._series_model import AbstractSeriesModel, SeriesOutput, observed_mask
 from charax.nn import Linear, count_parameters, summarize
 from charax.solve import Solver
 
@@ -189,11 +189,7 @@ class WindowForecaster(eqx.Module):
             The forecasts.
         """
         solver = solver or Solver("midpoint", steps=2)
-        encoded = self.encoder(
-            past_times, past_values, past_lengths, solver=Solver("midpoint", steps=1, adjoint=solver.adjoint)
-        )
-        observed = observed_mask(past_values, past_lengths)
-        last = fill_forward(jnp.where(observed, past_values, 0), observed)[:, -1]
+        encoded, last = self._infer(past_times, past_values, past_lengths, solver)
         anchor = (self.persistence * last[:, : len(self.persistence)])[:, None]
         start = self.skip(last)
         if not self.latent:
@@ -218,19 +214,67 @@ class WindowForecaster(eqx.Module):
         outcome = jnp.maximum(encoded.outcome, outcome)
         return WindowForecast(mean, std * self.calibration, divergence, total, outcome)
 
-    def _continue(
-        self, state: Float[Array, "batch state"], times: Array, known: Array, solver: Solver
-    ) -> tuple[Array, Array, Array | None, Array]:
+    def trajectories(
+        self,
+        past_times: Float[Array, "batch history"],
+        past_values: Float[Array, "batch history channels"],
+        past_lengths: Int[Array, "batch"],
+        times: Float[Array, "batch times"],
+        known: Float[Array, "batch times known"],
+        *,
+        solver: Solver | None = None,
+    ) -> tuple[Float[Array, "times batch state"], Float[Array, "times batch k"] | None]:
+        """Follow the state, or its mean, and the characteristic to the times of forecasts.
+
+        Args:
+            past_times: As in a call.
+            past_values: As in a call.
+            past_lengths: As in a call.
+            times: As in a call.
+            known: As in a call.
+            solver: As in a call.
+
+        Returns:
+            The states, and the characteristics, which begin at each time where they ended at the one before; None for a
+            plain field.
+        """
+        solver = solver or Solver("midpoint", steps=2)
+        encoded, last = self._infer(past_times, past_values, past_lengths, solver)
+        center = jnp.split(encoded.values, 2, axis=1)[0] if self.latent else encoded.values
+
+        def step(state: Array, condition: Array) -> tuple[Array, tuple[Array, Array | None]]:
+            learned = self.field.characteristic_dim > 0
+            solution = solver.solve(self.field, state, context=condition, with_characteristic=learned)
+            return solution.u, (solution.u, solution.x)
+
+        _, (states, x) = lax.scan(step, center + self.skip(last), self._conditions(times, known))
+        return states, None if x is None else jnp.cumsum(x, axis=0)
+
+    def _infer(
+        self, past_times: Array, past_values: Array, past_lengths: Array, solver: Solver
+    ) -> tuple[SeriesOutput, Array]:
+        """What the encoder says about the past, and the last values of all channels."""
+        encoded = self.encoder(
+            past_times, past_values, past_lengths, solver=Solver("midpoint", steps=1, adjoint=solver.adjoint)
+        )
+        observed = observed_mask(past_values, past_lengths)
+        return encoded, fill_forward(jnp.where(observed, past_values, 0), observed)[:, -1]
+
+    def _conditions(self, times: Array, known: Array) -> Array:
+        """The time between two forecasts and the known columns at the second, forecast by forecast."""
         if self.damping is not None:
             times = -self.damping * jnp.expm1(-times / self.damping)
         gaps = jnp.diff(times, axis=1, prepend=0)
-        conditions = jnp.concatenate([gaps[:, :, None], known], axis=2)
+        return jnp.swapaxes(jnp.concatenate([gaps[:, :, None], known], axis=2), 0, 1)
 
+    def _continue(
+        self, state: Float[Array, "batch state"], times: Array, known: Array, solver: Solver
+    ) -> tuple[Array, Array, Array | None, Array]:
         def step(state: Array, condition: Array) -> tuple[Array, tuple]:
             solution = solver.solve(self.field, state, context=condition)
             return solution.u, (solution.u, solution.stats.nfe, solution.outcome)
 
-        _, (states, nfe, outcome) = lax.scan(step, state, jnp.swapaxes(conditions, 0, 1))
+        _, (states, nfe, outcome) = lax.scan(step, state, self._conditions(times, known))
         mean, width = jnp.split(self.head(jnp.swapaxes(states, 0, 1)), 2, axis=2)
         return mean, _LEAST_STD + jax.nn.softplus(width), None if nfe is None else nfe.sum(), outcome.max()
 

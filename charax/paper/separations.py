@@ -194,11 +194,13 @@ def _panel(axis, row: Mapping[str, Any] | None, problem: str) -> None:
         return
     shown = row["shown"]
     u, label = np.asarray(shown["trajectories"]), np.asarray(shown["labels"])
-    colours = [plotting.NODE if one else plotting.C_NODE for one in label]
+    colours = [plotting.CLASSES[2 if one else 0] for one in label]
     if PROBLEMS[problem].dim == 1:
+        axis.set(xlabel="s", ylabel="u")
         for i, colour in enumerate(colours):
             axis.plot(np.linspace(0, 1, len(u)), u[:, i, 0], color=colour, linewidth=0.7)
     else:
+        axis.set(xlabel="$u_1$", ylabel="$u_2$")
         if shown["decision"] is not None:
             reach = shown["reach"]
             axis.imshow(

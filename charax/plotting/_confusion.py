@@ -55,7 +55,9 @@ def confusion_figure(counts: Int[np.ndarray, "classes classes"], classes: Sequen
     """
     share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     keys = [[f"{true}/{predicted}" for predicted in range(len(classes))] for true in range(len(classes))]
-    numbers = {"text": counts, "texttemplate": "%{text}"} if len(classes) <= _MOST_NUMBERS else {}
+    numbers = (
+        {"text": counts, "texttemplate": "%{text}", "textfont": {"size": 11}} if len(classes) <= _MOST_NUMBERS else {}
+    )
     figure = go.Figure(
         go.Heatmap(
             z=100 * share,

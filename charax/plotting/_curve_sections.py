@@ -3,11 +3,21 @@
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Float, Int
 
 from charax.plotting._follow import Followed
 from charax.plotting._moving import moving_curves, principal_directions
 from charax.plotting._section import Section
+
+_COINCIDE = 0.1
+"""Curves that differ by less than this part of their length lie on top of each other."""
+
+
+def spread_curves(x: Float[np.ndarray, "points n k"]) -> tuple[Float[np.ndarray, "points n k"], bool]:
+    """Curves, or their differences from the mean curve if they would lie on top of each other; and whether they do."""
+    mean = x.mean(axis=1, keepdims=True)
+    coincide = x.shape[1] > 1 and float(np.abs(x - mean).max()) < _COINCIDE * float(np.abs(mean - mean[0]).max())
+    return (x - mean if coincide else x), coincide
 
 
 def curve_sections(
@@ -38,10 +48,12 @@ def curve_sections(
     s, u, x = followed
     sections = []
     if x is not None:
-        shown = " (the first three of its dimensions)" if x.shape[2] > 3 else ""
-        text = f"One curve per {each}{shown}. Drag to turn, move the slider to follow them."
-        names = [f"x<sub>{i + 1}</sub>" for i in range(x.shape[2])]
-        sections.append(Section("Learned characteristics x(s)", text, moving_curves(x, s, labels, classes, names)))
+        shown = " The first three dimensions are shown." if x.shape[2] > 3 else ""
+        curves, coincide = spread_curves(x)
+        less = " They lie on top of each other, so their differences from the mean curve are shown." if coincide else ""
+        text = f"One curve per {each}.{shown}{less} Drag to turn, move the slider to follow them."
+        names = [f"x<sub>{i + 1}</sub>{' minus mean' if coincide else ''}" for i in range(x.shape[2])]
+        sections.append(Section("Learned characteristics x(s)", text, moving_curves(curves, s, labels, classes, names)))
     coordinates, names = principal_directions(u)
     text = (
         f"The states, one curve per {each}, in the directions in which they vary most, with their shares of the "

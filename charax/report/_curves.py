@@ -12,6 +12,10 @@ from charax.train import Run
 
 _SHADES = 3
 """Runs of one method that are told apart by shades of its colour."""
+_POSITIVE = ("loss", "deviation_percent")
+"""Metrics whose axis is logarithmic, unless one of them is negative or all of them are of one size."""
+_LOG_FROM, _MANY_POWERS = 5.0, 3e3
+_LOSSES = {"nll": "negative log-likelihood", "bits_per_dim": "bits/dim"}
 _TITLES = {
     "loss": "loss",
     "accuracy": "accuracy",
@@ -61,15 +65,23 @@ def learning_curves(runs: Sequence[Run], names: Sequence[str], metrics: Sequence
         figure.update_xaxes(title_text="epoch", row=1, col=column)
         if max(len(run.epochs) for run in runs) <= 12:
             figure.update_xaxes(dtick=1, row=1, col=column)
-        figure.update_yaxes(title_text=_TITLES.get(metric, metric), row=1, col=column)
-        if metric == "loss" and seen and min(seen) > 0:
+        figure.update_yaxes(title_text=_title(metric, runs), row=1, col=column)
+        if metric in _POSITIVE and seen and min(seen) > 0 and max(seen) > _LOG_FROM * min(seen):
             ticks = log_ticks(min(seen), max(seen))
             figure.update_yaxes(type="log", tickvals=ticks, ticktext=[f"{tick:g}" for tick in ticks], row=1, col=column)
     return figure
 
 
+def _title(metric: str, runs: Sequence[Run]) -> str:
+    """What the axis of a metric is called. Losses that are likelihoods have a name of their own."""
+    names = {_LOSSES.get(next((each for each in _LOSSES if f"validation_{each}" in run.epochs[0]), "")) for run in runs}
+    own = names.pop() if len(names) == 1 else None
+    return own if own and metric == "loss" else _TITLES.get(metric, metric)
+
+
 def log_ticks(low: float, high: float) -> list[float]:
-    """1, 2 and 5 times powers of ten; plotly's own ticks between the powers are small print."""
+    """1, 2 and 5 times powers of ten, or the powers alone where there are many; plotly's own are small print."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    ticks = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
+    digits = (1, 2, 5) if high < _MANY_POWERS * low else (1,)
+    ticks = [digit * 10.0**power for power in powers for digit in digits]
     return [tick for tick in ticks if low / 2.5 <= tick <= high * 2.5]

@@ -73,8 +73,11 @@ def metric_intervals(run: Run, *, seed: int = 0) -> dict[str, Interval]:
     ]
     intervals = {}
     for name, value in task.summary(run.best_epoch, run.history[-1]).items():
-        if name not in drawn[0] or isinstance(value, str):
-            continue  # about the model, such as its equation or objective, and no mean over samples
+        if isinstance(value, str | list):
+            continue  # about the model, such as its equation or objective
+        if name not in drawn[0]:  # no mean over samples, such as the time of the first shock
+            intervals[name] = Interval(value, None, None)
+            continue
         found = np.asarray([each[name] for each in drawn if each[name] is not None], float)
         ends = np.quantile(found, [0.025, 0.975]) if found.size else None
         if name.startswith("validation_") or ends is None:

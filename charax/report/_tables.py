@@ -51,14 +51,18 @@ def compare_runs(runs: Sequence[Run], names: Sequence[str], intervals: Sequence[
     """One row per run: metrics with intervals, evaluations, parameters, time, and the settings that differ."""
     settings = compare_configs([run.config for run in runs]) if len(runs) > 1 else [{} for _ in runs]
     metrics = list(dict.fromkeys(name for found in intervals for name in found))
-    head = ["run", *(metric.replace("_", " ") for metric in metrics), "NFE", "parameters", "seconds", *settings[0]]
+    summaries = [run.summary() for run in runs]
+    texts = list(dict.fromkeys(name for each in summaries for name, value in each.items() if isinstance(value, str)))
+    texts = [name for name in texts if name not in ("run", *settings[0])]
+    named = [name.replace("_", " ") for name in (*metrics, *texts)]
+    head = ["run", *named, "NFE", "parameters", "seconds", *settings[0]]
     rows = []
-    for run, name, different, found in zip(runs, names, settings, intervals, strict=True):
-        summary = run.summary()
+    for name, summary, different, found in zip(names, summaries, settings, intervals, strict=True):
         rows.append(
             [
                 escape(name),
                 *(spell_interval(found.get(metric)) for metric in metrics),
+                *(f"<span class='text'>{escape(str(summary.get(text, '-')))}</span>" for text in texts),
                 *(number(summary.get(key)) for key in ("nfe", "parameters", "seconds")),
                 *(escape(spell(value)) for value in different.values()),
             ]

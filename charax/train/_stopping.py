@@ -40,7 +40,7 @@ class Diverged(RuntimeError):
     from charax.train import Diverged
 
     try:
-        raise Diverged("50 steps in a row were skipped: try a lower learning rate")  # as `train` does
+        raise Diverged("10 steps in a row were skipped: lower the learning rate")  # as `train` does
     except Diverged as error:
         assert "learning rate" in str(error)
     ```

@@ -93,8 +93,8 @@ class TensorBoard(AbstractProgress):
     def _write(self, row: dict[str, Any]) -> None:
         """The curves of the splits are `loss/train`, `loss/validation` and `loss/test`, so that they share a plot."""
         for name, value in row.items():
-            if name in ("epoch", "step", "best_epoch") or value is None:
-                continue
+            if name in ("epoch", "step", "best_epoch") or not isinstance(value, int | float):
+                continue  # what a task found may be text, such as an equation
             split, _, metric = name.partition("_")
             tag = f"{metric}/{split}" if split in ("validation", "test") else f"{name}/train"
             self._writer.add_scalar(tag, value, row.get("epoch", row.get("best_epoch")))

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import plotly.graph_objects as go
 import pytest
+from plotly.subplots import make_subplots
 
 from charax.plotting import Details, Section, moving_curves
 from charax.report._html import block, content, write_page
@@ -23,12 +24,16 @@ def page(tmp_path_factory) -> Path:
     heat = go.Figure(go.Heatmap(z=[[1, 2], [3, 4]], customdata=[["0/0", "0/1"], ["1/0", "1/1"]]))
     details = Details(["row", "class"], {"0/0": [("first", "a")], "1/1": [("last", "b")]}, "Click.", first="0/0")
     cells = Section("Cells", "Four.", heat, details)
+    panels = make_subplots(1, 2)
+    for column in (1, 2):
+        panels.add_scatter(x=[0, 1], y=[0, 1], row=1, col=column)
     rows = [["one", number(10.0)], ["two", number(9.0)], ["three", number(None)]]
     path = tmp_path_factory.mktemp("report") / "report.html"
     body = [
         block("Metrics", [(None, table(["run", "loss"], rows, sortable=True))]),
         block("Lines", [("one", content(flat)), ("two", content(flat))]),
         block("Cells", [(None, content(cells))]),
+        block("Panels", [(None, content(Section("Panels", "Two.", panels)))]),
         block("Curves", [("one", content(moving)), ("two", content(moving))]),
     ]
     write_page(path, "two runs", "\n".join(body))
@@ -105,6 +110,17 @@ def test_it_fits_the_window_and_takes_its_theme(theme, width, window, page):
     window.find("#theme").click()
     assert window.run("return document.documentElement.dataset.theme") != theme
     assert window.errors() == []
+
+
+@pytest.mark.parametrize(("width", "rows"), [(1400, 1), (400, 2)])
+def test_panels_side_by_side_are_stacked_in_a_narrow_window(width, rows, window, page):
+    window.resize(width)
+    window.open(page)
+    window.run("document.querySelector('#panels').scrollIntoView()")
+    window.wait(lambda: window.run("return document.querySelector('#panels [data-ready]')"))
+    places = window.run("return [...document.querySelectorAll('#panels .subplot')].map(e => e.getBoundingClientRect())")
+    assert len({round(place["top"] / 50) for place in places}) == rows
+    window.resize(1400)
 
 
 SITE = Path(__file__).parents[2] / "docs" / "_build" / "html"

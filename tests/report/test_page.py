@@ -12,7 +12,7 @@ import pytest
 
 from charax.plotting import Details, Section
 from charax.report import Interval, metric_intervals, write_report
-from charax.report._curves import learning_curves, run_colors
+from charax.report._curves import learning_curves, log_ticks, run_colors
 from charax.report._html import block, content, write_page
 from charax.report._page import short_names
 from charax.report._tables import spell_interval, table
@@ -78,6 +78,15 @@ def test_learning_curves_have_both_splits_of_every_run_in_the_colours_of_the_met
     assert learning_curves(runs, ["one", "two"], ("nfe",)) is None
 
 
+def test_an_axis_has_ticks_whatever_its_range():
+    flat = SimpleNamespace(epochs=history(1.1, 1.2), config=SimpleNamespace(method="node"))
+    assert learning_curves([flat], ["one"], ("loss",)).layout.yaxis.type is None  # no power of ten in between
+    assert log_ticks(1e-6, 1.0) == pytest.approx([1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1])
+    nll = SimpleNamespace(epochs=[{**row, "validation_nll": 1.0} for row in flat.epochs], config=flat.config)
+    assert learning_curves([nll], ["one"], ("loss",)).layout.yaxis.title.text == "negative log-likelihood"
+    assert learning_curves([nll, flat], ["one", "two"], ("loss",)).layout.yaxis.title.text == "loss"
+
+
 class Share(LineTask):
     """Its only metric is the share of large heights."""
 
@@ -90,6 +99,7 @@ class Share(LineTask):
             "twice": 2 * test["test_large"],
             "validation_large": best["validation_large"],
             "objective": "a share",
+            **({"shock_time": 1.5} if "shock" in test else {}),
         }
 
 
@@ -101,7 +111,7 @@ def test_intervals_are_those_of_a_share(line):
         splits=Splits(test, test, test),
         config=SimpleNamespace(loop=LoopConfig(batch_size=64)),
         best_epoch={"validation_large": 0.3},
-        history=[{"test_large": share}],
+        history=[{"test_large": share, "shock": 1}],
     )
     found = metric_intervals(run)
     half = 1.96 * np.sqrt(share * (1 - share) / n)
@@ -109,6 +119,7 @@ def test_intervals_are_those_of_a_share(line):
     assert found["large"].upper == pytest.approx(share + half, abs=0.006)
     assert found["twice"].upper / 2 == pytest.approx(found["large"].upper)
     assert found["validation_large"] == Interval(0.3, None, None)
+    assert found["shock_time"] == Interval(1.5, None, None)  # known, but no mean over samples
     assert "objective" not in found  # a text has no interval
 
 

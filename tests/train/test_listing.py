@@ -51,6 +51,13 @@ def test_the_table_is_for_people(folder, line_task, capsys, monkeypatch):
     out = capsys.readouterr().out
     assert "more/part" in out
     assert "resumable after epoch 2 of 4" in out
+    assert "method" in out
+    monkeypatch.setenv("COLUMNS", "60")
+    assert charax.cli.main(["runs", str(folder)]) == 0
+    narrow = capsys.readouterr().out
+    assert "more/part" in narrow
+    assert narrow.endswith("A wider terminal, or --json, shows the task, data and method, too.\n")
+    monkeypatch.setenv("COLUMNS", "80")  # narrower than the paths of the runs
     assert charax.cli.main(["compare", str(folder / "whole"), str(folder / "whole")]) == 0
     assert "parameters" in capsys.readouterr().out
 

@@ -185,7 +185,18 @@ class SingleScaleFlow(AbstractFlow):
         guidance: float = 0.0,
     ) -> Float[Array, "batch *state"]:
         state = self.flow.sample(n, key=key, solver=solver, context=context, temperature=temperature, guidance=guidance)
-        return self.pixels.quantise(self.pixels.expit(self._restore(state)))
+        return self.pixels.quantise(self.to_pixels(state))
+
+    def to_pixels(self, state: Float[Array, "batch *state"]) -> Float[Array, "batch height width channels"]:
+        """Show states of the flow as images.
+
+        Args:
+            state: Standardized logits, as the flow has them.
+
+        Returns:
+            Images with pixels in [0, 1].
+        """
+        return self.pixels.expit(self._restore(state))
 
     def _standardize(self, x: Array) -> tuple[Array, Array]:
         """The flow's state, and the log-determinant of the map to it."""

@@ -4,6 +4,7 @@
   const prefersDark = window.matchMedia("(prefers-color-scheme: dark)");
   const css = (name) => getComputedStyle(root).getPropertyValue(name).trim();
   const figures = [];
+  const NARROW = 560;
 
   function themeLayout(figure) {
     const axis = { gridcolor: css("--line"), zerolinecolor: css("--line"), linecolor: css("--line"), automargin: true };
@@ -29,11 +30,31 @@
     return merged;
   }
 
+  // In a narrow window, panels that are side by side are put below each other, each as high as all were together.
+  function stackPanels(figure, layout) {
+    const numbers = Object.keys(layout).filter((name) => /^xaxis\d*$/.test(name)).map((name) => name.slice(5));
+    const panels = numbers.filter((number) => layout[`xaxis${number}`].domain && layout[`yaxis${number}`]?.domain);
+    const columns = new Set(panels.map((number) => layout[`xaxis${number}`].domain[0])).size;
+    figure.plot.style.height = "";
+    if (columns < 2 || panels.length !== numbers.length || figure.plot.clientWidth > NARROW) return layout;
+    figure.plot.style.height = `${0.8 * columns * figure.plot.clientHeight}px`;
+    const gap = 0.2 / panels.length, each = (1 - gap * (panels.length - 1)) / panels.length;
+    panels.forEach((number, i) => {
+      const top = 1 - i * (each + gap);
+      layout[`xaxis${number}`] = { ...layout[`xaxis${number}`], domain: [0, 1] };
+      layout[`yaxis${number}`] = { ...layout[`yaxis${number}`], domain: [Math.max(top - each, 0), top] };
+    });
+    if (layout.annotations?.length === panels.length) {
+      layout.annotations = layout.annotations.map((title, i) => ({ ...title, x: 0.5, y: 1 - i * (each + gap) }));
+    }
+    return layout;
+  }
+
   function draw(figure) {
     if (figure.drawn) return;
     figure.drawn = true;
     const config = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["lasso2d", "select2d"] };
-    const content = { data: structuredClone(figure.data), layout: themeLayout(figure), config, frames: figure.frames || [] };
+    const content = { data: structuredClone(figure.data), layout: stackPanels(figure, themeLayout(figure)), config, frames: figure.frames || [] };
     Plotly.newPlot(figure.plot, content).then(() => {
       if (figure.index > 0) showFrame(figure, figure.index);
       figure.plot.on("plotly_relayout", (change) => { if (change["scene.camera"]) figure.camera = change["scene.camera"]; });

@@ -9,12 +9,11 @@ from jaxtyping import Float, Int
 
 from charax.models import Classifier
 from charax.plotting import CLASSES, follow, save_figure
+from charax.plotting._curve_sections import spread_curves
 from charax.tasks.classification._task import ClassificationTask
 from charax.train import Splits
 
 _PER_CLASS = 12
-_COINCIDE = 0.1
-"""Curves that differ by less than this part of their length lie on top of each other."""
 
 
 def plot_classifier(task: ClassificationTask, model: Classifier, splits: Splits, folder: Path) -> list[Path]:
@@ -35,9 +34,8 @@ def plot_learned_characteristics(
 
     Curves that would lie on top of each other are shown as their differences from the mean curve.
     """
-    mean = x.mean(axis=1, keepdims=True)
-    coincide = np.abs(x - mean).max() < _COINCIDE * np.abs(mean - mean[0]).max()
-    curves, less = (x - mean, " minus their mean") if coincide else (x, "")
+    curves, coincide = spread_curves(x)
+    less = " minus their mean" if coincide else ""
     few, scale = len(classes) <= len(CLASSES), mpl.colormaps["viridis"]
     pick = lambda label: CLASSES[label] if few else scale(label / (len(classes) - 1))
     s = np.linspace(0, 1, len(x))

@@ -103,20 +103,24 @@ def plot_density(
 
 
 @eqx.filter_jit
-def _trajectories(flow: ContinuousFlow, u: Array, solver: Solver, fractions: Array) -> tuple[Array, Array | None]:
-    at = fractions * flow.end_time
-    solution = solver.solve(
-        flow.field, u, s1=flow.end_time, at=at, with_characteristic=flow.field.characteristic_dim > 0
-    )
+def _trajectories(
+    flow: ContinuousFlow, u: Array, solver: Solver, fractions: Array, context: Array | None
+) -> tuple[Array, Array | None]:
+    at, learned = fractions * flow.end_time, flow.field.characteristic_dim > 0
+    solution = solver.solve(flow.field, u, s1=flow.end_time, at=at, context=context, with_characteristic=learned)
     assert solution.trajectory is not None
     return solution.trajectory, solution.characteristic
 
 
 def trajectories_of(
-    flow: ContinuousFlow, data: Float[np.ndarray, "n d"], solver: Solver, fractions: Float[np.ndarray, "points"]
+    flow: ContinuousFlow,
+    data: Float[np.ndarray, "n d"],
+    solver: Solver,
+    fractions: Float[np.ndarray, "points"],
+    context: Array | None = None,
 ) -> tuple[Float[np.ndarray, "points n d"], Float[np.ndarray, "points n k"] | None]:
     """u(s) and x(s) of some data at fractions of the end time."""
-    u, x = _trajectories(flow, jnp.asarray(data), solver, jnp.asarray(fractions, jnp.float32))
+    u, x = _trajectories(flow, jnp.asarray(data), solver, jnp.asarray(fractions, jnp.float32), context)
     return np.asarray(u), None if x is None else np.asarray(x)
 
 

@@ -1,4 +1,4 @@
-"""The report of a flow: density and samples along s, characteristics, samples of tables and images."""
+"""The report of a flow: density and samples along s, characteristics, trajectories, samples of tables."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -10,9 +10,11 @@ from plotly.subplots import make_subplots
 from charax.fields import Scalar
 from charax.models.flows import ContinuousFlow, ExactTrace
 from charax.models.flows._augmented_field import AugmentedField
-from charax.plotting import C_NODE, EXACT, Section, moving_curves
+from charax.plotting import C_NODE, EXACT, Followed, Section, curve_sections
 from charax.solve import SolveError, Solver
-from charax.tasks.density._plots import image_sheet, trajectories_of
+from charax.tasks.density._image_report import report_images
+from charax.tasks.density._plots import trajectories_of
+from charax.tasks.density._spec import DensityBatch
 from charax.tasks.density._task import DensityTask
 from charax.train import Splits
 
@@ -23,24 +25,38 @@ _RADII = ("innermost third of the data", "middle third", "outermost third")
 
 def report_flow(task: DensityTask, model: eqx.Module, splits: Splits) -> list[Section]:
     """Everything that moves about a flow."""
-    spec, data = task.spec, splits.test.inputs
-    if spec.context:
-        names = ", ".join(spec.context_names)
-        return [Section("Samples", f"The density is conditioned on {names}: charax sample RUN --context FILE")]
-    try:
-        samples = task.sample(model, 64 if spec.levels is not None else _POINTS).values
-    except SolveError as error:
-        return [Section("Samples", f"There are no samples: {error}")]
+    spec, test = task.spec, splits.test
     if spec.levels is not None:
-        max_value = spec.standardizer.max_value or 1.0
-        return [_images_section(samples / max_value, spec.standardizer.inverse(data[:64]) / max_value)]
-    if spec.shape != (2,) or spec.classes:
-        return [_pairs_section(task, samples, spec.standardizer.inverse(data[:_POINTS]))]
+        return report_images(task, model, test)
     assert isinstance(model, ContinuousFlow)
-    sections = [_along_section(task, model, data[:_POINTS])]
-    if model.field.characteristic_dim:
-        sections.append(_characteristics_section(task, model, data[:_CURVES]))
+    few = test.take(_POINTS)
+    is_conditional = bool(spec.classes or spec.context)
+    sections = [] if is_conditional or len(spec.shape) != 1 or spec.shape[0] > 2 else [_along_section(task, model, few)]
+    sections.append(_samples_section(task, model, few))
+    if len(spec.shape) == 1:
+        sections += _curves(task, model, few.take(_CURVES))
     return sections
+
+
+def _curves(task: DensityTask, flow: ContinuousFlow, few: DensityBatch) -> list[Section]:
+    """Characteristics and states of some test points, from the data to the base distribution."""
+    fractions = np.linspace(0, 1, 33)
+    inputs = np.asarray(few.inputs)
+    u, x = trajectories_of(flow, inputs, task.solver, fractions, task.context_of(few))
+    if task.spec.classes:
+        labels, names, how = np.asarray(few.targets), task.spec.classes, "class"
+    else:
+        radius = np.linalg.norm(inputs, axis=1)
+        labels = np.searchsorted(np.quantile(radius, [1 / 3, 2 / 3]), radius).astype(int)
+        names, how = _RADII, "distance from the origin"
+    end = float(flow.end_time)
+    return curve_sections(
+        Followed(fractions * end, u, x),
+        labels,
+        names,
+        each=f"test point (standardized), coloured by its {how}",
+        ending=f"At s = {end:.3g} they should be normally distributed.",
+    )
 
 
 @eqx.filter_jit
@@ -53,61 +69,78 @@ def _log_prob_at(flow: ContinuousFlow, u: Array, s: Scalar, solver: Solver) -> A
 
 def density_at(
     flow: ContinuousFlow, s: float, solver: Solver, *, reach: float, points: int
-) -> tuple[Float[np.ndarray, "points"], Float[np.ndarray, "points points"]]:
-    """One axis of a square grid around 0, and the density of u(s) on the grid: the learned one at s = 0."""
+) -> tuple[Float[np.ndarray, "points"], Float[np.ndarray, "points *up"]]:
+    """One axis of a grid around 0, on the line or in the plane, and the density of u(s): the learned one at s = 0."""
     axis = np.linspace(-reach, reach, points, dtype=np.float32)
-    across, up = np.meshgrid(axis, axis)
-    u = jnp.asarray(np.stack([across.ravel(), up.ravel()], axis=1))
+    coordinates = np.meshgrid(*[axis] * flow.shape[0])
+    u = jnp.asarray(np.stack([each.ravel() for each in coordinates], axis=1))
     if s >= float(flow.end_time):
         log_prob = flow.base_log_prob(u)
     else:
         log_prob = _log_prob_at(flow, u, jnp.asarray(s, jnp.float32), solver)
-    return axis, np.exp(np.asarray(log_prob)).reshape(points, points)
+    return axis, np.exp(np.asarray(log_prob)).reshape(coordinates[0].shape)
 
 
-def _along_section(task: DensityTask, flow: ContinuousFlow, data: Float[np.ndarray, "n 2"]) -> Section:
+def _along_section(task: DensityTask, flow: ContinuousFlow, few: DensityBatch) -> Section:
+    """The density on the line or in the plane, and test points, at some s."""
+    data = np.asarray(few.inputs)
     reach = 1.15 * max(float(np.abs(data).max()), 2 * flow.scale)
     fractions = np.linspace(0, 1, _FRAMES)
     moved, _ = trajectories_of(flow, data, task.solver, fractions)
+    shown = _plane_traces if flow.shape[0] == 2 else _line_traces
     frames = []
     for fraction, points in zip(fractions, moved, strict=True):
         s = float(fraction * flow.end_time)
-        axis, density = density_at(flow, s, task.solver, reach=reach, points=_SIDE)
-        top = float(np.nanquantile(density, 0.999)) or 1.0
-        heat = go.Heatmap(z=density.astype(np.float32), x=axis, y=axis, zmin=0, zmax=top)
-        frames.append(go.Frame(name=f"{s:.3g}", data=[heat, go.Scatter(x=points[:, 0], y=points[:, 1])]))
-    heat, points = frames[0].data
-    figure = go.Figure(
-        [
-            go.Heatmap(heat, colorscale="Blues", colorbar={"title": {"text": "density"}}, hoverinfo="skip"),
-            go.Scatter(
-                points, mode="markers", marker={"color": EXACT, "size": 2.5, "opacity": 0.6}, name="test points"
-            ),
-        ],
-        frames=frames,
-    )
-    figure.update_xaxes(range=[-reach, reach], constrain="domain", title_text="u<sub>1</sub>")
-    figure.update_yaxes(range=[-reach, reach], scaleanchor="x", title_text="u<sub>2</sub>")
+        grid = density_at(flow, s, task.solver, reach=reach, points=_SIDE if flow.shape[0] == 2 else 4 * _SIDE)
+        frames.append(go.Frame(name=f"{s:.3g}", data=shown(*grid, points)))
+    figure = go.Figure(frames[0].data, frames=frames)
+    if flow.shape[0] == 2:
+        figure.update_xaxes(range=[-reach, reach], constrain="domain", title_text="u<sub>1</sub>, standardized")
+        figure.update_yaxes(range=[-reach, reach], scaleanchor="x", title_text="u<sub>2</sub>, standardized")
+    else:
+        highest = max(float(np.nanmax(frame.data[0].y)) for frame in frames)
+        figure.update_xaxes(range=[-reach, reach], title_text="u, standardized")
+        figure.update_yaxes(range=[-0.05 * highest, 1.05 * highest], title_text="density")
     text = (
-        "The learned density at s = 0 and what the flow makes of it, with the test points (standardized) that it "
-        f"carries along; at s = {float(flow.end_time):.3g} both should be the normal distribution. Played backwards "
-        "it is how samples are drawn."
+        "The learned density at s = 0 and what the flow makes of it, with the test points that it carries along; at "
+        f"s = {float(flow.end_time):.3g} both should be the normal distribution. Played backwards it is how samples "
+        "are drawn."
     )
     return Section("Density and points along s", text, figure)
 
 
-def _characteristics_section(task: DensityTask, flow: ContinuousFlow, data: Float[np.ndarray, "n 2"]) -> Section:
-    fractions = np.linspace(0, 1, 33)
-    _, x = trajectories_of(flow, data, task.solver, fractions)
-    assert x is not None
-    radius = np.linalg.norm(data, axis=1)
-    thirds = np.searchsorted(np.quantile(radius, [1 / 3, 2 / 3]), radius).astype(int)
-    names = [f"x<sub>{i + 1}</sub>" for i in range(x.shape[2])]
-    figure = moving_curves(x, fractions * float(flow.end_time), thirds, _RADII, names)
-    text = (
-        "One curve per test point, coloured by its distance from the origin. Drag to turn, move the slider to follow."
-    )
-    return Section("Learned characteristics x(s)", text, figure)
+def _plane_traces(axis: np.ndarray, density: np.ndarray, points: np.ndarray) -> list[go.Heatmap | go.Scatter]:
+    top = float(np.nanquantile(density, 0.999)) or 1.0
+    bar = {"colorscale": "Blues", "colorbar": {"title": {"text": "density"}}, "hoverinfo": "skip"}
+    return [
+        go.Heatmap(z=density.astype(np.float32), x=axis, y=axis, zmin=0, zmax=top, **bar),
+        _points_trace(points[:, 0], points[:, 1], size=2.5),
+    ]
+
+
+def _line_traces(axis: np.ndarray, density: np.ndarray, points: np.ndarray) -> list[go.Scatter]:
+    few = points[::5, 0]
+    line = {"mode": "lines", "line": {"color": C_NODE}, "fill": "tozeroy", "fillcolor": "rgba(0, 114, 178, 0.18)"}
+    return [go.Scatter(x=axis, y=density, name="density", **line), _points_trace(few, np.zeros(len(few)), size=4.0)]
+
+
+def _points_trace(x: np.ndarray, y: np.ndarray, *, size: float) -> go.Scatter:
+    marker = {"color": EXACT, "size": size, "opacity": 0.6}
+    return go.Scatter(x=x, y=y, mode="markers", marker=marker, name="test points")
+
+
+def _samples_section(task: DensityTask, model: ContinuousFlow, few: DensityBatch) -> Section:
+    """Samples beside test rows, each with the class and the context of a test row if there are any."""
+    spec = task.spec
+    try:
+        samples = task.sample_given(model, few)
+    except SolveError as error:
+        return Section("Samples", f"There are no samples: {error}")
+    data = spec.standardizer.inverse(spec.join_columns(np.asarray(few.inputs), few.context))  # pyright: ignore[reportArgumentType]
+    given = [*(["class"] if spec.classes else []), *spec.context_names]
+    like = f" Each sample is drawn given the {' and the '.join(given)} of a test row." if given else ""
+    section = _pairs_section(task, samples, data)
+    return Section(section.title, section.text + like, section.figure)
 
 
 def _pairs_section(task: DensityTask, samples: np.ndarray, data: np.ndarray) -> Section:
@@ -122,7 +155,20 @@ def _pairs_section(task: DensityTask, samples: np.ndarray, data: np.ndarray) -> 
         )
         figure.update_layout(barmode="overlay")
         figure.update_xaxes(title_text=names[0])
+        figure.update_yaxes(title_text="density")
         return Section("Samples", "Samples of the flow and rows of the test split.", figure)
+    if len(names) == 2:
+        figure = make_subplots(1, 2, horizontal_spacing=0.08)
+        for column, (part, name, color) in enumerate(
+            ((data, "test rows", EXACT), (samples, "samples", C_NODE)), start=1
+        ):
+            marker = {"color": color, "size": 3, "opacity": 0.6}
+            figure.add_scatter(x=part[:, 0], y=part[:, 1], mode="markers", marker=marker, name=name, row=1, col=column)
+            figure.update_xaxes(title_text=names[0], row=1, col=column)
+        figure.update_yaxes(title_text=names[1], row=1, col=1)
+        figure.update_xaxes(matches="x")
+        figure.update_yaxes(matches="y")
+        return Section("Samples", "Rows of the test split, and samples of the flow.", figure)
     figure = go.Figure(
         [
             go.Splom(
@@ -135,15 +181,6 @@ def _pairs_section(task: DensityTask, samples: np.ndarray, data: np.ndarray) -> 
             for part, name, color in ((data, "test rows", EXACT), (samples, "samples", C_NODE))
         ]
     )
-    figure.update_layout(height=160 + 150 * len(names))
+    axes = [f"{letter}axis{number or ''}" for letter in "xy" for number in (0, *range(2, len(names) + 1))]
+    figure.update_layout({name: {"automargin": True} for name in axes}, height=160 + 150 * len(names))
     return Section("Samples", "Pairs of columns: samples of the flow over rows of the test split.", figure)
-
-
-def _images_section(samples: np.ndarray, data: np.ndarray) -> Section:
-    figure = make_subplots(1, 2, subplot_titles=["samples of the flow", "test images"])
-    for column, images in enumerate((samples, data), start=1):
-        sheet = (255 * image_sheet(np.clip(images, 0, 1))).astype(np.uint8)
-        figure.add_image(z=np.broadcast_to(sheet, (*sheet.shape[:2], 3)), row=1, col=column, hoverinfo="skip")
-    figure.update_xaxes(visible=False)
-    figure.update_yaxes(visible=False)
-    return Section("Samples", "Images drawn from the flow, and images that it has not seen.", figure)

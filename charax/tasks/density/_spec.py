@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from jaxtyping import Float, Int, Shaped
-from numpy import argsort, concatenate, ndarray
+from numpy import argsort, asarray, concatenate, ndarray
 
 from charax.data import AbstractStoredRows, DensityData, Standardizer, TableEncoder
 
@@ -29,6 +29,17 @@ class DensityBatch(NamedTuple):
     """The columns on which the density is conditioned."""
     source: Float[ndarray, "n *shape"] | None = None
     """The partner of each sample in the source of flow matching; None to draw it in the step."""
+
+    def take(self, count: int) -> "DensityBatch":
+        """Take the first samples into memory.
+
+        Args:
+            count: How many.
+
+        Returns:
+            The samples, with whatever belongs to them.
+        """
+        return DensityBatch(*(None if part is None else asarray(part[:count]) for part in self))  # pyright: ignore[reportArgumentType]
 
 
 @dataclass(frozen=True)

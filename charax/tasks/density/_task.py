@@ -145,7 +145,7 @@ class DensityTask(AbstractTask):
             flip = jax.random.bernoulli(flip_key, shape=(len(inputs), 1, 1, 1))
             inputs = jnp.where(flip, inputs[:, :, ::-1], inputs)
         batch, regularized = batch._replace(inputs=inputs), self.kinetic_penalty > 0 or self.jacobian_penalty > 0
-        context = self._context(batch)
+        context = self.context_of(batch)
         if context is not None and self.hidden_classes:
             context = hide_context(context, self.hidden_classes, key=hide_key)
         if self.matching is not None:
@@ -169,7 +169,7 @@ class DensityTask(AbstractTask):
 
     def metrics(self, model: eqx.Module, batch: DensityBatch) -> dict[str, Float[Array, "batch"]]:
         # The same noise in every evaluation, so that epochs can be compared.
-        inputs, context = jnp.asarray(batch.inputs), self._context(batch)
+        inputs, context = jnp.asarray(batch.inputs), self.context_of(batch)
         result = self._evaluate(model, inputs, context, self._evaluation_trace, jax.random.key(0))
         loss = _flow(model).loss(result.log_prob)
         return {"loss": loss, self.spec.loss_name: loss, **_counts(result, len(batch.inputs))}
@@ -251,19 +251,35 @@ class DensityTask(AbstractTask):
         columns = self._read_context(context)
         given = None if columns is None else columns[np.arange(n) % len(columns)]
         batch = DensityBatch(np.zeros((n, *spec.shape), np.float32), chosen.astype(np.int32), given)
+        values = self.sample_given(model, batch, seed=seed, temperature=temperature, guidance=guidance)
+        labels = [classes[label] for label in chosen] if classes else None
+        return GeneratedSamples(values, spec.standardizer.max_value, labels)
+
+    def sample_given(
+        self, model: eqx.Module, batch: DensityBatch, *, seed: int = 0, temperature: float = 1.0, guidance: float = 0.0
+    ) -> Float32[np.ndarray, "n *whole"]:
+        """Draw a sample for every row of a batch, given its class and its context.
+
+        Args:
+            model: The trained flow.
+            batch: The classes and the context; its inputs are not used, except for their number.
+            seed: Seed of the samples.
+            temperature: Multiplies the standard deviation of the base distribution.
+            guidance: Above 0, samples are more typical of their class.
+
+        Returns:
+            The samples with all columns, in the units of the data.
+        """
         drawn = _flow(model).sample(
-            n,
+            len(batch.inputs),
             key=jax.random.key(seed),
             solver=self.solver,
-            context=self._context(batch),
+            context=self.context_of(batch),
             temperature=temperature,
             guidance=guidance,
         )
-        values = spec.join_columns(np.asarray(drawn, np.float32), given)
-        labels = [classes[label] for label in chosen] if classes else None
-        return GeneratedSamples(
-            spec.standardizer.inverse(values).astype(np.float32), spec.standardizer.max_value, labels
-        )
+        values = self.spec.join_columns(np.asarray(drawn, np.float32), batch.context)  # pyright: ignore[reportArgumentType]
+        return self.spec.standardizer.inverse(values).astype(np.float32)
 
     def _read_context(self, path: Path | None) -> Float32[np.ndarray, "rows columns"] | None:
         """Rows of the columns that the density is conditioned on, standardized."""
@@ -334,8 +350,15 @@ class DensityTask(AbstractTask):
 
         return report_flow(self, model, splits)
 
-    def _context(self, batch: DensityBatch) -> Float[Array, "batch columns"] | None:
-        """Everything that a sample is conditioned on: its class, and the columns of context."""
+    def context_of(self, batch: DensityBatch) -> Float[Array, "batch columns"] | None:
+        """Join everything that a sample is conditioned on.
+
+        Args:
+            batch: Some samples.
+
+        Returns:
+            The class as a vector of 0 and 1, and the columns of context; None for a density that is not conditional.
+        """
         classes = [jax.nn.one_hot(batch.targets, len(self.spec.classes))] if self.spec.classes else []
         columns = [] if batch.context is None else [jnp.asarray(batch.context)]
         return jnp.concatenate([*classes, *columns], axis=1) if classes or columns else None

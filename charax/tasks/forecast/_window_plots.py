@@ -50,7 +50,7 @@ def plot_windows(task: WindowForecastTask, model: eqx.Module, windows: ForecastW
     return path
 
 
-def _last(windows: ForecastWindows) -> np.ndarray:
+def last_forecast(windows: ForecastWindows) -> np.ndarray:
     """The position of the last value to forecast."""
     observed = np.asarray(np.isfinite(windows.values).any(axis=2))
     return observed.shape[1] - 1 - np.argmax(observed[:, ::-1], axis=1)
@@ -58,7 +58,7 @@ def _last(windows: ForecastWindows) -> np.ndarray:
 
 def choose_windows(windows: ForecastWindows, count: int) -> list[int]:
     """Of each series the window with most past and future; of a single series several."""
-    value = windows.past_lengths / windows.past_times.shape[1] + (_last(windows) + 1) / windows.times.shape[1]
+    value = windows.past_lengths / windows.past_times.shape[1] + (last_forecast(windows) + 1) / windows.times.shape[1]
     order = np.argsort(-value, kind="stable")
     _, first = np.unique(windows.series[order], return_index=True)
     chosen = order[np.sort(first)][:count].tolist()
@@ -72,12 +72,12 @@ def forecast_on_grid(
     task: WindowForecastTask, model: eqx.Module, one: ForecastWindows
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """The times of a grid, and the mean and the prediction interval of one window at them."""
-    end = float(one.times[0, _last(one)[0]])
-    mean, lower, upper = task.forecast(model, _on_grid(one, end))
+    end = float(one.times[0, last_forecast(one)[0]])
+    mean, lower, upper = task.forecast(model, on_grid(one, end))
     return np.linspace(0, end, _POINTS) * task.spec.units.time_unit, mean[0], lower[0], upper[0]
 
 
-def _on_grid(one: ForecastWindows, end: float) -> ForecastWindows:
+def on_grid(one: ForecastWindows, end: float) -> ForecastWindows:
     """The same window with a uniform grid of times; known columns are interpolated."""
     grid = np.linspace(0, end, _POINTS, dtype=np.float32)
     steps = np.concatenate([[0.0], one.times[0]])

@@ -1,13 +1,17 @@
 """The report of a forecaster with an inferred state: windows, their forecasts and what was observed afterwards."""
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 import plotly.graph_objects as go
+from jaxtyping import Array
 
 from charax.data import ForecastWindows
-from charax.plotting import EXACT, NODE, Section
+from charax.models import WindowForecaster
+from charax.plotting import EXACT, NODE, Followed, Section, curve_sections
+from charax.solve import Solver
 from charax.tasks.forecast._report import forecast_traces, sliding_figure
-from charax.tasks.forecast._window_plots import choose_windows, forecast_on_grid
+from charax.tasks.forecast._window_plots import choose_windows, forecast_on_grid, last_forecast, on_grid
 from charax.tasks.forecast._window_task import WindowForecastTask
 from charax.train import Splits
 
@@ -26,7 +30,27 @@ def report_windows(task: WindowForecastTask, model: eqx.Module, splits: Splits) 
         "The state is inferred from the past observations and continued from there; the shaded interval should contain "
         "95% of the later observations of the test split."
     )
-    return [Section("Forecasts", text, figure, frame_label="window")]
+    forecasts = Section("Forecasts", text, figure, frame_label="window")
+    return [forecasts, *_curve_sections(task, model, [splits.test.take(np.array([row])) for row in chosen])]
+
+
+def _curve_sections(task: WindowForecastTask, model: eqx.Module, windows: list[ForecastWindows]) -> list[Section]:
+    """Characteristics and states from the last observation to the last forecast."""
+    assert isinstance(model, WindowForecaster)
+    grids = [on_grid(one, float(one.times[0, last_forecast(one)[0]])) for one in windows]
+    joined = ForecastWindows(*(np.concatenate(parts) for parts in zip(*grids, strict=True)))
+    u, x = _follow(model, joined, task.solver)
+    labels, names = np.arange(len(windows)), [f"window {number}" for number in range(1, len(windows) + 1)]
+    s = np.linspace(0, 1, joined.times.shape[1])
+    ending = "They begin at the last observation, s = 0, with the state that is inferred from the past."
+    followed = Followed(s, np.asarray(u), None if x is None else np.asarray(x))
+    return curve_sections(followed, labels, names, each="window", ending=ending)
+
+
+@eqx.filter_jit
+def _follow(model: WindowForecaster, windows: ForecastWindows, solver: Solver) -> tuple[Array, Array | None]:
+    past = windows.past_times, windows.past_values, windows.past_lengths
+    return model.trajectories(*map(jnp.asarray, (*past, windows.times, windows.known)), solver=solver)
 
 
 def _traces(task: WindowForecastTask, model: eqx.Module, one: ForecastWindows) -> list[list[go.Scatter]]:

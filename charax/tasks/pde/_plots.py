@@ -28,7 +28,7 @@ _HELD_OUT = "absolute error at test samples"
 _MARGIN = 0.15
 """How far coefficients are plotted beyond the values of the data, relative to their range."""
 _CURVES = 15
-_LATEST_SHOCK = 2.0
+LATEST_SHOCK = 2.0
 """Shocks are plotted if they form before this many times the last time of the data."""
 
 
@@ -43,7 +43,7 @@ def plot_pde(task: PDETask, model: AbstractRegressor, splits: Splits, folder: Pa
         members = draw_ensemble(task, model, splits) if task.is_refined else []
         paths.append(plot_equation(task, model, known, folder / "equation.png", members=members, splits=splits))
         domain, end = task.find_domain(model)[0], task.spec.upper[1]
-        shock = find_shock_time(model, domain, _LATEST_SHOCK * end)
+        shock = find_shock_time(model, domain, LATEST_SHOCK * end)
         if np.isfinite(shock):
             # A learned flux that is neither convex nor concave has no entropy solution here.
             with contextlib.suppress(ValueError):
@@ -230,8 +230,8 @@ def plot_shocks(task: PDETask, model: EquationRegressor, path: Path, *, until: f
         figure.colorbar(axis.pcolormesh(x, t, values, cmap="viridis", shading="nearest"), ax=axis)
         _plot_characteristics(axis, model.characteristics, (left, right), t)
         valid, times = np.asarray(found.valid), np.broadcast_to(t[:, None], found.x.shape)
-        axis.plot(np.asarray(found.x)[valid], times[valid], ".", color="red", markersize=4, label="shocks")
-        axis.axhline(task.spec.upper[1], color="black", linestyle="--", linewidth=1, label="last time of the data")
+        axis.plot(np.asarray(found.x)[valid], times[valid], ".", color="black", markersize=5, label="shocks")
+        axis.axhline(task.spec.upper[1], color="white", linestyle="--", linewidth=1, label="last time of the data")
         axis.grid(visible=False)
         axis.set(xlabel=task.spec.position_columns[0], ylabel="t", xlim=(left, right), ylim=(0, until))
         axis.legend(loc="lower right", framealpha=0.8)

@@ -13,6 +13,7 @@ from charax.plotting import (
     C_NODE,
     CLASSES,
     EXACT,
+    Details,
     Followed,
     Section,
     class_colors,
@@ -28,6 +29,7 @@ from charax.train import Splits
 _SERIES = 12
 _CHANNELS = 4
 _CURVES = 60
+_PER_CELL = 24
 _POINTS = 33
 
 
@@ -120,9 +122,37 @@ def _confusion_section(task: SeriesTask, test: SeriesSplit, outputs: Float[np.nd
     wrong = int((predicted != targets).sum())
     failed = "" if answered.all() else f" {int((~answered).sum())} solves failed and are not counted."
     text = f"{wrong:,} of {len(answered):,} test series are classified wrongly.{failed}"
-    return Section(
-        "Confusion matrix", text, confusion_figure(confusion_matrix(targets, predicted, len(classes)), classes)
-    )
+    figure = confusion_figure(confusion_matrix(targets, predicted, len(classes)), classes)
+    return Section("Confusion matrix", text, figure, _series_behind(task, test, outputs))
+
+
+def _series_behind(task: SeriesTask, test: SeriesSplit, outputs: Float[np.ndarray, "n classes"]) -> Details:
+    """The test series behind each cell of the confusion matrix, the least certain first."""
+    spec = task.spec
+    channels = spec.scaling.channels[:_CHANNELS]
+    columns = [
+        "test series",
+        "true",
+        "predicted",
+        "probability",
+        "observations",
+        *(f"mean {name}" for name in channels),
+    ]
+    rows: dict[str, list[list[str]]] = {}
+    for i in np.argsort(np.nan_to_num(outputs.max(axis=1))):
+        if not np.isfinite(outputs[i]).all():
+            continue
+        true, predicted = int(test.targets[i]), int(outputs[i].argmax())
+        cell = rows.setdefault(f"{true}/{predicted}", [])
+        if len(cell) == _PER_CELL:
+            continue
+        length = int(test.lengths[i])
+        means = np.nanmean(spec.scaling.standardizer.inverse(test.values[i, :length]), axis=0)[: len(channels)]
+        named = [spec.classes[true], spec.classes[predicted], f"{outputs[i, predicted]:.3f}"]
+        cell.append([f"{i + 1}", *named, f"{length}", *(f"{value:.4g}" for value in means)])
+    errors = [key for key in rows if key.split("/")[0] != key.split("/")[1]]
+    first = max(errors, key=lambda key: len(rows[key]), default=None)
+    return Details(columns, rows, "Click on a cell to see its test series.", first)
 
 
 def _prediction_section(task: SeriesTask, test: SeriesSplit, outputs: Float[np.ndarray, "n 1"]) -> Section:

@@ -223,7 +223,8 @@ def test_a_bad_setting_is_a_sentence_and_leaves_nothing(flags, words, refuse, tm
 def test_the_report_shows_windows_with_what_came_before_and_after(run):
     loaded = charax.load_run(run)
     task, model = loaded.trained
-    (section,) = task.report(model, loaded.splits, data="driven")
+    section, *curves = task.report(model, loaded.splits, data="driven")
+    assert [each.title for each in curves] == ["Learned characteristics x(s)", "Trajectories u(s)"]
     assert (section.title, section.frame_label) == ("Forecasts", "window")
     interval, line, past, later = section.figure.data[:4]
     upper, lower = np.split(np.asarray(interval.y), 2)

@@ -174,6 +174,20 @@ def test_the_shock_time_is_the_first_crossing(burgers):
 
 
 @pytest.mark.slow
+def test_the_report_goes_on_past_the_shock(burgers):
+    config = PDEConfig(data="burgers-gaussian", method="equation", points=50)  # for the places of its samples
+    loaded = config.load_data()
+    sections = {each.title: each for each in config.build_task(loaded.spec).report(burgers, loaded.splits, data="mine")}
+    solution, profile = sections["Solution and characteristics"], sections["Solution over time"]
+    assert "first cross at t = 1." in solution.text
+    assert "entropy solution" in solution.text
+    (paths,) = [trace for trace in solution.figure.data if trace.name == "learned shocks"]
+    assert (min(paths.y), max(paths.y)) == pytest.approx((1, 1.5), rel=0.02)
+    np.testing.assert_allclose(paths.x, 0, atol=0.05)  # where the sine has its shock
+    assert float(profile.figure.frames[-1].name) == pytest.approx(1.5, rel=0.02)
+
+
+@pytest.mark.slow
 def test_predictions_past_the_shock_are_the_entropy_solution(burgers):
     config = PDEConfig(data="burgers-sine", method="equation", points=50, solver=PDEConfig().solver)
     task = config.build_task(config.load_data().spec)

@@ -250,6 +250,10 @@ def test_the_report_shows_series_confusions_and_trajectories(turns):
     counts = np.asarray(sections["Confusion matrix"].figure.data[0].text, int)
     assert counts.sum() == len(run.splits.test.lengths)
     assert np.trace(counts) / counts.sum() == pytest.approx(run.summary()["accuracy"])
+    behind = sections["Confusion matrix"].details.rows
+    assert {key: len(rows) for key, rows in behind.items()} == {
+        f"{true}/{said}": counts[true, said] for true, said in zip(*np.nonzero(counts), strict=True)
+    }
     # What the model says after the last observation is what it says about the series.
     said = [trace.y[-1] for trace in sections["Series"].figure.data if trace.legendgroup == "classes"]
     assert said == pytest.approx(run.trained.task.outputs(run.trained.model, run.splits.test)[0], abs=1e-5)

@@ -6,7 +6,6 @@ from typing import Any
 from charax import report as reports
 from charax import train
 from charax.cli._print import Json, Positional, format_number, print_answer
-from charax.report._page import short_names
 
 
 def list_runs(folder: Positional[Path] = Path("runs"), *, as_json: Json = False) -> None:
@@ -54,6 +53,8 @@ def compare(runs: Positional[tuple[Path, ...]], *, as_json: Json = False) -> Non
     Args:
         runs: Folders of two or more runs.
     """
+    from charax.report._page import short_names
+
     if len(runs) < 2:
         raise ValueError(f"there must be at least two runs to compare, got {len(runs)}")
     loaded = [train.load_run(run) for run in runs]

@@ -1,8 +1,10 @@
 """An ensemble of models, trained in parallel by one compiled program: the epoch of the training engine under `vmap`."""
 
 import math
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -105,37 +107,60 @@ def train_ensemble(
     program = _program(objective, config.optimizer.clip, config.optimizer.ema)
     rates = _Rates(np.float32(config.optimizer.learning_rate), np.float32(config.optimizer.weight_decay))
     data = rows.pad()
-    state = _initial_members(program, objective, config, initial_params)
+    groups = _initial_groups(program, objective, config, initial_params)
     patience = epochs if loop.patience is None else loop.patience
     losses, diverged, since_best, began = [], False, 0, time.monotonic()
     progress.start(epochs, steps, batch_size)
     try:
-        while len(losses) < epochs and not diverged and since_best < patience:
-            order = np.stack([make_batches(generator.permutation(each), batch_size, padding) for each in train])
-            result = catch_failed_solve(program.epoch, state, data, order, validation, rates)
-            if result is None:
-                losses.append(math.nan)
-                diverged = True
-                break
-            state, loss = result
-            # To the host, where nothing is compiled for a mean.
-            now, loss, stale = jax.device_get((state.train, loss, state.epochs_since_best))
-            diverged, since_best = bool(now.has_diverged.any()), stale.min()
-            losses.append(float(loss.mean()))
-            progress.epoch(
-                {
-                    "epoch": len(losses),
-                    "loss": float((now.sums["loss"] / np.maximum(now.counted, 1)).mean()),
-                    "validation_loss": losses[-1],
-                    "skipped": int(now.skipped.sum()),
-                    "seconds": time.monotonic() - began,
-                }
-            )
+        with ThreadPoolExecutor(len(groups)) as pool:
+            while len(losses) < epochs and not diverged and since_best < patience:
+                order = np.stack([make_batches(generator.permutation(each), batch_size, padding) for each in train])
+                # What is to be compiled is compiled once, for the first group.
+                at_once = pool.map if losses and len(groups) > 1 else map
+                result = catch_failed_solve(_train_epoch, program, groups, order, validation, data, rates, at_once)
+                if result is None:
+                    losses.append(math.nan)
+                    diverged = True
+                    break
+                groups = [group for group, _ in result]
+                # To the host, where nothing is compiled for a mean.
+                now, loss, stale = _join(
+                    [jax.device_get((group.train, loss, group.epochs_since_best)) for group, loss in result]
+                )
+                diverged, since_best = bool(now.has_diverged.any()), stale.min()
+                losses.append(float(loss.mean()))
+                progress.epoch(
+                    {
+                        "epoch": len(losses),
+                        "loss": float((now.sums["loss"] / np.maximum(now.counted, 1)).mean()),
+                        "validation_loss": losses[-1],
+                        "skipped": int(now.skipped.sum()),
+                        "seconds": time.monotonic() - began,
+                    }
+                )
     finally:
         progress.stop()
-    return Ensemble(
-        objective, np.asarray(state.best_params), losses, float(np.mean(np.asarray(state.best_loss))), diverged
-    )
+    best_params, best_loss = _join([jax.device_get((group.best_params, group.best_loss)) for group in groups])
+    return Ensemble(objective, best_params, losses, float(best_loss.mean()), diverged)
+
+
+def _train_epoch(
+    program: "_Program",
+    groups: Sequence[_MemberState],
+    order: Int[np.ndarray, "members steps batch"],
+    validation: Int[np.ndarray, "members validation"],
+    data: Batch,
+    rates: "_Rates",
+    at_once: Callable[..., Iterable[Any]],
+) -> list[tuple[_MemberState, Float[Array, "group"]]]:
+    """One epoch of each group of members."""
+    run = lambda group, *own: jax.block_until_ready(program.epoch(group, data, *own, rates))
+    return list(at_once(run, groups, *(np.split(each, len(groups)) for each in (order, validation))))
+
+
+def _join(groups: Sequence[Any]) -> Any:
+    """Arrays of groups of members, as those of all members."""
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *groups)
 
 
 def _split(
@@ -215,10 +240,27 @@ def _program(objective: AbstractObjective, clip: float, ema: float | None) -> _P
     )
 
 
-def _initial_members(
+def _initial_groups(
     program: _Program, objective: AbstractObjective, config: EnsembleConfig, params: np.ndarray | None
-) -> _MemberState:
+) -> list[_MemberState]:
+    """The members before training, in groups that are trained at the same time."""
     keys = [split_key(key) for key in split_key(jax.random.key(config.loop.seed), config.members)]
     if params is None:
         params = np.stack([np.asarray(flatten_model(objective.build(model_key))[0]) for model_key, _ in keys])
-    return program.start(params, np.stack([jax.random.key_data(step_key) for _, step_key in keys]))
+    words = np.stack([jax.random.key_data(step_key) for _, step_key in keys])
+    groups = count_groups(config.members, _count_cores())
+    return [program.start(*each) for each in zip(np.split(params, groups), np.split(words, groups), strict=True)]
+
+
+def count_groups(members: int, cores: int) -> int:
+    """As many groups as there are cores, or fewer, so that all have equally many members.
+
+    XLA computes products of some tens of columns on one core, and members need nothing of each other.
+    """
+    return max(groups for groups in range(1, min(members, cores) + 1) if members % groups == 0)
+
+
+def _count_cores() -> int:
+    if jax.default_backend() != "cpu":
+        return 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -7,7 +7,8 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from charax.estimators._ensemble import Ensemble, EnsembleConfig, train_ensemble
+from charax.estimators import _ensemble
+from charax.estimators._ensemble import Ensemble, EnsembleConfig, count_groups, train_ensemble
 from charax.estimators._objectives import AbstractObjective
 from charax.estimators._rows import Rows, make_batches
 from charax.nn import Linear
@@ -141,3 +142,24 @@ def test_rates_are_no_part_of_a_compiled_program_and_have_their_effect():
     assert len(LeastSquares.traces) == traces
     assert faster.best_loss < plain.best_loss
     assert np.linalg.norm(free.params) > np.linalg.norm(plain.params)
+
+
+def test_groups_of_members_are_of_one_size_and_no_more_than_there_are_cores():
+    assert [count_groups(10, cores) for cores in (1, 2, 4, 8, 64)] == [1, 2, 2, 5, 10]
+    assert count_groups(5, 2) == 1
+
+
+def test_members_that_are_trained_at_the_same_time_are_what_they_are_one_after_the_other(monkeypatch):
+    rows = Rows(np.random.default_rng(0).normal(size=(ROWS, 2)), np.ones((ROWS, 1)), np.ones(ROWS))
+    loop = LoopConfig(epochs=EPOCHS, batch_size=ROWS // STEPS_PER_EPOCH)
+    config = EnsembleConfig(4, 0.25, loop, OPTIMIZER)
+    trained = {}
+    for cores in (1, 4):
+        monkeypatch.setattr(_ensemble, "_count_cores", lambda cores=cores: cores)
+        recorder = Recorder()
+        trained[cores] = train_ensemble(LeastSquares(SolverConfig(), 2, 1), rows, config, recorder), recorder.rows
+    (alone, told), (together, told_together) = trained.values()
+    np.testing.assert_array_equal(together.params, alone.params)
+    assert len(np.unique(alone.params, axis=0)) == 4
+    assert (together.losses, together.best_loss) == (alone.losses, alone.best_loss)
+    assert [row["loss"] for row in told_together] == [row["loss"] for row in told]

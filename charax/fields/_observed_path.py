@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from charax.fields._names import Interpolation
+from charax.fields._names import Count, Interpolation
 from charax.fields._observed_checks import check_observations
 from charax.fields._observed_interpolation import (
     CAUSAL,
@@ -127,7 +127,7 @@ class ObservedPath(eqx.Module):
         return self.pieces.shape[3]
 
     @property
-    def num_pieces(self) -> int:
+    def num_pieces(self) -> Count:
         """The number of pieces between the knots of the longest sample; 1 at least."""
         return max(self.knots.shape[1] - 1, 1)
 
@@ -214,17 +214,23 @@ def find_piece(
     """The distance of s from the knot before it, the piece that starts there, and whether there is one."""
     # A step that ends at a knot may miss it by rounding.
     ahead = s + 8 * jnp.finfo(knots.dtype).eps
-    # Few comparisons are quicker to make and to compile than the loop of a bisection.
-    method = "compare_all" if knots.shape[1] <= 256 else "scan"
-    row = jax.vmap(lambda knots, s: jnp.searchsorted(knots, s, side="right", method=method))(knots, ahead) - 1
+    row = jax.vmap(count_knots)(knots, ahead) - 1
     pick = lambda array: jnp.take_along_axis(array, jnp.maximum(row, 0).reshape(-1, *(1,) * (array.ndim - 1)), axis=1)
     return s - pick(knots)[:, 0], pick(pieces)[:, 0], row >= 0
 
 
+def count_knots(knots: Float[Array, "rows"], s: Float[Array, "*points"]) -> Int[Array, "*points"]:
+    """The number of knots up to s."""
+    # Few comparisons are quicker to make and to compile than the loop of a bisection, whose length must be known.
+    if not isinstance(knots.shape[0], int) or knots.shape[0] <= 256:
+        return jnp.sum(knots <= s[..., None], axis=-1, dtype=jnp.int32)
+    return jnp.searchsorted(knots, s, side="right")
+
+
 def polynomial(
-    t: Float[Array, "*#batch"], coefficients: Float[Array, "*#batch powers channels"]
-) -> Float[Array, "*batch channels"]:
-    """Σᵢ coefficientsᵢ · tⁱ."""
+    t: Float[Array, "*points"], coefficients: Float[Array, "*pieces powers channels"]
+) -> Float[Array, "*both channels"]:
+    """Σᵢ coefficientsᵢ · tⁱ, for points and pieces that may be broadcast against each other."""
     total = jnp.zeros_like(coefficients[..., 0, :])
     for power in reversed(range(coefficients.shape[-2])):
         total = coefficients[..., power, :] + t[..., None] * total

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from charax.fields._observed_path import ObservedPath, differentiate, end_knot, polynomial
+from charax.fields._observed_path import ObservedPath, count_knots, differentiate, end_knot, polynomial
 
 
 def log_signature(path: ObservedPath, windows: int, *, depth: Literal[1, 2] = 2) -> ObservedPath:
@@ -79,7 +79,7 @@ def _values(
     knots: Float[Array, "rows"], pieces: Float[Array, "rows powers channels"], s: Float[Array, "points"]
 ) -> Float[Array, "points channels"]:
     """X of one sample at many points."""
-    row = jnp.maximum(jnp.searchsorted(knots, s, side="right") - 1, 0)
+    row = jnp.maximum(count_knots(knots, s) - 1, 0)
     return polynomial(jnp.maximum(s - knots[row], 0), pieces[row])
 
 
@@ -98,7 +98,7 @@ def _areas(
     ends = jnp.sort(jnp.concatenate([jnp.clip(knots, 0, 1), edges]))
     middle, width = (ends[1:] + ends[:-1]) / 2, jnp.diff(ends)
     window = jnp.clip(middle * windows, 0, windows - 1).astype(int)
-    row = jnp.searchsorted(knots, middle, side="right") - 1
+    row = count_knots(knots, middle) - 1
     piece = pieces[jnp.maximum(row, 0)][:, None]
     local = (middle - knots[jnp.maximum(row, 0)])[:, None] + width[:, None] * nodes / 2
     moves = (row >= 0)[:, None, None]  # before its first knot the path is constant

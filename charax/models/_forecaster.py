@@ -213,8 +213,10 @@ class Forecaster(eqx.Module):
             The solution.
         """
         values = self.scaling.scale_value(start)
-        state = jnp.concatenate([values, jnp.zeros((len(values), self.augment_dim), values.dtype)], axis=1)
-        known = jnp.zeros((len(values), 0), values.dtype) if context is None else self.scaling.scale_position(context)
+        state = jnp.concatenate([values, jnp.zeros((values.shape[0], self.augment_dim), values.dtype)], axis=1)
+        known = (
+            jnp.zeros((values.shape[0], 0), values.dtype) if context is None else self.scaling.scale_position(context)
+        )
         condition = jnp.concatenate([self.integration_time(t)[:, None], known], axis=1)
         solver = solver or Solver(rtol=1e-3, atol=1e-3, max_steps=512)
         with_characteristic = at is not None and self.field.characteristic_dim > 0

@@ -195,7 +195,7 @@ class WindowForecaster(eqx.Module):
         if not self.latent:
             mean, std, nfe, outcome = self._continue(encoded.values + start, times, known, solver)
             mean = anchor + mean
-            divergence = jnp.zeros(len(times), mean.dtype)
+            divergence = jnp.zeros(times.shape[0], mean.dtype)
         else:
             center, log_variance = jnp.split(encoded.values, 2, axis=1)
             center = center + start

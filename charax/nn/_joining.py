@@ -31,7 +31,7 @@ def join(*pieces: Float[Array, "#batch *_"]) -> Float[Array, "batch *space chann
     Raises:
         ValueError: If the images differ in size.
     """
-    space, batch = _space(pieces), max(piece.shape[0] for piece in pieces)
+    space, batch = _space(pieces), next((piece.shape[0] for piece in pieces if piece.shape[0] != 1), 1)
     planes = [jnp.broadcast_to(_as_images(piece, space), (batch, *space, piece.shape[-1])) for piece in pieces]
     return planes[0] if len(planes) == 1 else jnp.concatenate(planes, axis=-1)
 

@@ -11,13 +11,14 @@ Rounding is that of an ordinary convolution: the entries of the three matrices a
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
 
-def is_worthwhile(pixels: int, channels_in: int, channels_out: int, rows: int, columns: int) -> bool:
+def is_worthwhile(pixels: int | Any, channels_in: int, channels_out: int, rows: int, columns: int) -> bool:
     """Whether the products are large enough to pay for the sums around them; not if their number is symbolic."""
     wide = (rows, columns) == (3, 3) and min(channels_in, channels_out) >= 32
     return wide and isinstance(pixels, int) and pixels >= 16_384

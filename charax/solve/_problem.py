@@ -11,6 +11,7 @@ import optimistix as optx
 from jaxtyping import Array, Float, Int, PyTree
 
 from charax.fields import AbstractField, Condition
+from charax.fields._names import Count
 from charax.solve._solution import Stats
 
 
@@ -86,8 +87,8 @@ class InitialValueProblem(NamedTuple):
     atol: Array
     norms: tuple[Norm, Norm]
     """Of an error of the forward solve, and of an error of the continuous adjoint."""
-    steps: int | None
-    max_steps: int
+    steps: Count | None
+    max_steps: Count
     adjoint: str
 
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from charax.fields._names import Count
 from charax.solve._checks import is_concrete
 
 
@@ -77,7 +78,7 @@ class Stats(eqx.Module):
     stiffness: Float[Array, "*batch"] | None
     """Mean step size times the spectral radius of ∂f/∂u, only for a solve that ran out of steps outside of `jit`. An
     explicit method becomes unstable at about 2 to 4; far below 1, accuracy and not stability limits the steps."""
-    max_steps: int = eqx.field(static=True)
+    max_steps: Count = eqx.field(static=True)
     """The limit on the number of steps."""
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from charax.fields import AbstractField, Condition, Scalar
+from charax.fields._names import Count
 from charax.solve._checks import check_arguments, is_concrete
 from charax.solve._diffrax import integrate_with_diffrax
 from charax.solve._explicit.integrate import integrate_explicitly, is_explicit
@@ -52,7 +53,7 @@ class Solver(eqx.Module):
     """The relative tolerance of adaptive steps. Changing it does not recompile."""
     atol: Array | np.ndarray = eqx.field(default=1e-5, converter=_as_tolerance)
     """The absolute tolerance of adaptive steps. Changing it does not recompile."""
-    steps: int | None = eqx.field(default=None, static=True)
+    steps: Count | None = eqx.field(default=None, static=True)
     """The number of fixed steps; `None` for adaptive steps."""
     adjoint: str = eqx.field(default="checkpoint", static=True)
     """How gradients are computed. `"checkpoint"`: exact gradients of the steps, from a bounded number of kept states.

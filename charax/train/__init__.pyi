@@ -57,6 +57,7 @@ from ._programs import PLATFORMS as PLATFORMS
 from ._programs import Program as Program
 from ._programs import export_programs as export_programs
 from ._programs import restore as restore
+from ._programs import scale_series as scale_series
 from ._programs import standardize as standardize
 from ._progress import AbstractProgress as AbstractProgress
 from ._progress import Lines as Lines

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.export
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
 from charax._version import __version__
 from charax.data import Standardizer
@@ -147,9 +147,34 @@ def restore(values: Float[Array, "batch *shape"], standardizer: Standardizer) ->
     return jnp.asarray(standardizer.mean, values.dtype) + jnp.asarray(standardizer.std, values.dtype) * values
 
 
+def scale_series(
+    times: Float[Array, "batch length"],
+    values: Float[Array, "batch length channels"],
+    unit: float,
+    standardizer: Standardizer,
+) -> tuple[Float[Array, "batch length"], Float[Array, "batch length channels"], Int[Array, "batch"]]:
+    """Series as a model reads them, as `SeriesScaling.split` and `cut_window` prepare them.
+
+    Args:
+        times: Times, NaN behind the end of a series.
+        values: Values in the units of the data, NaN where one is missing.
+        unit: The unit of time inside the model.
+        standardizer: The scale of the values.
+
+    Returns:
+        Times, which increase behind the end, too; standardized values; and the number of observations.
+    """
+    lengths = jnp.sum(~jnp.isnan(times), axis=1).astype(jnp.int32)
+    scaled = (times - times[:, :1]) / jnp.asarray(unit, times.dtype)
+    last = jnp.take_along_axis(scaled, lengths[:, None] - 1, axis=1)
+    behind = jnp.arange(times.shape[1])[None] - lengths[:, None] + 1  # 1, 2, … behind the end
+    scaled = jnp.where(behind > 0, last + behind, scaled)
+    return scaled, jnp.where(behind[:, :, None] > 0, jnp.nan, standardize(values, standardizer)), lengths
+
+
 def _serialize(name: str, program: Program, platforms: Sequence[str]) -> bytes:
     names = list(dict.fromkeys(size for shape in _shapes(program).values() for size in shape if isinstance(size, str)))
-    constraints = [f"{name} >= 2" for name in names if name != "batch"]  # one observation has no differences
+    constraints = [f"{name} >= 2" for name in names if name == "length"]  # one observation has no differences
     sizes: dict[Any, Any] = dict(
         zip(names, jax.export.symbolic_shape(", ".join(names), constraints=constraints), strict=True)
     )

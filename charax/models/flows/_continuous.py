@@ -230,6 +230,19 @@ class ContinuousFlow(AbstractFlow):
         flow = eqx.tree_at(lambda flow: flow.field, self, GuidedField(self.field, guidance)) if guidance else self
         return sample_with_retry(lambda solver: _solve_inverse(flow, z, solver, context), n, solver or Solver())
 
+    @property
+    def noise_shape(self) -> tuple[int, ...]:
+        return self.shape
+
+    def generate(
+        self,
+        noise: Float[Array, "batch *noise"],
+        *,
+        solver: Solver | None = None,
+        context: Float[Array, "batch *_"] | None = None,
+    ) -> Float[Array, "batch *state"]:
+        return _solve_inverse(self, self.scale * noise, solver or Solver(), context)[0]
+
     def base_log_prob(self, u: Float[Array, "batch *state"]) -> Float[Array, "batch"]:
         """Compute the log-density of the base distribution.
 

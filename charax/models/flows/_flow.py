@@ -154,6 +154,30 @@ class AbstractFlow(eqx.Module):
             SolveError: If the solve of any sample fails; the message counts them, and none is returned.
         """
 
+    @property
+    @abstractmethod
+    def noise_shape(self) -> tuple[int, ...]:
+        """The shape of a point of the base distribution."""
+
+    @abstractmethod
+    def generate(
+        self,
+        noise: Float[Array, "batch *noise"],
+        *,
+        solver: Solver | None = None,
+        context: Float[Array, "batch *_"] | None = None,
+    ) -> Float[Array, "batch *state"]:
+        """Map standard normal noise to data as it is stored, without log-densities. Images are quantised.
+
+        Args:
+            noise: One point per sample.
+            solver: How to integrate; `Solver()` by default.
+            context: One row per sample for a field that reads it.
+
+        Returns:
+            The samples; NaN where the solve failed.
+        """
+
 
 def sample_with_retry(
     solve: Callable[[Solver], tuple[Float[Array, "batch *state"], Int[Array, "*batch"]]], n: int, solver: Solver

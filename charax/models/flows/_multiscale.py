@@ -126,7 +126,7 @@ class MultiScaleFlow(AbstractFlow):
         """
         if u.shape[1:] != self.shape:
             raise ValueError(f"this flow is for images of shape {self.shape}, and a batch of them; got {u.shape}")
-        batch = len(u)
+        batch = u.shape[0]
         u, log_det = self.pixels.logit(u)
         flows = _Composition(solver, trace, with_energies, key)
         parts: list[Array] = []
@@ -250,6 +250,21 @@ class MultiScaleFlow(AbstractFlow):
         z = temperature * jax.random.normal(key, (check_sampling(n, temperature), self.size))
         x = sample_with_retry(lambda solver: _solve_inverse(self, z, solver), n, solver or Solver())
         return self.pixels.quantise(x)
+
+    @property
+    def noise_shape(self) -> tuple[int, ...]:
+        return (self.size,)
+
+    def generate(
+        self,
+        noise: Float[Array, "batch *noise"],
+        *,
+        solver: Solver | None = None,
+        context: Float[Array, "batch *_"] | None = None,
+    ) -> Float[Array, "batch *state"]:
+        if context is not None:
+            raise ValueError("a multi-scale flow takes no context: leave it out")
+        return self.pixels.quantise(_solve_inverse(self, noise, solver or Solver())[0])
 
 
 class _Composition:

@@ -198,6 +198,20 @@ class SingleScaleFlow(AbstractFlow):
         """
         return self.pixels.expit(self._restore(state))
 
+    @property
+    def noise_shape(self) -> tuple[int, ...]:
+        return self.flow.shape
+
+    def generate(
+        self,
+        noise: Float[Array, "batch *noise"],
+        *,
+        solver: Solver | None = None,
+        context: Float[Array, "batch *_"] | None = None,
+    ) -> Float[Array, "batch *state"]:
+        state = self.flow.generate(noise, solver=solver, context=context)
+        return self.pixels.quantise(self.pixels.expit(self._restore(state)))
+
     def _standardize(self, x: Array) -> tuple[Array, Array]:
         """The flow's state, and the log-determinant of the map to it."""
         if x.shape[1:] != self.shape:

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
+from charax.fields._names import Count
 from charax.nn._convolution import is_product
 from charax.solve._explicit.tableau import Tableau, Y
 
@@ -19,7 +20,7 @@ program of a convolution would be twice as long."""
 
 
 def integrate_fixed(
-    tableau: Tableau, vector_field: Callable[[Float[Array, ""], Y], Y], y0: Y, steps: int, *, recompute: bool
+    tableau: Tableau, vector_field: Callable[[Float[Array, ""], Y], Y], y0: Y, steps: Count, *, recompute: bool
 ) -> Y:
     """y(1) after `steps` steps of equal size.
 
@@ -39,7 +40,8 @@ def integrate_fixed(
     step = jax.checkpoint(step, prevent_cse=False, policy=policy)
     if not recompute or steps <= MAX_STATES:
         has_vectors = all(leaf.ndim <= 2 for leaf in jax.tree.leaves(y0))
-        return lax.scan(step, y0, jnp.arange(steps), unroll=has_vectors and steps <= _UNROLLED)[0]
+        few = isinstance(steps, int) and steps <= _UNROLLED  # an exported program may have any number of steps
+        return lax.scan(step, y0, jnp.arange(steps), unroll=has_vectors and few)[0]
     length = -(-steps // MAX_STATES)
     segments, rest = divmod(steps, length)
     segment = jax.checkpoint(lambda y, numbers: lax.scan(step, y, numbers), prevent_cse=False)

@@ -3,6 +3,7 @@
 import diffrax as dfx
 import jax.numpy as jnp
 
+from charax.fields._names import Count
 from charax.solve._controller import RecordedController
 from charax.solve._explicit.adaptive import StepControl, integrate_adaptive
 from charax.solve._explicit.backsolve import integrate_fixed_backsolve
@@ -33,7 +34,7 @@ def integrate_explicitly(problem: InitialValueProblem) -> IntegrationResult:
     return _with_fixed_steps(problem, tableau, problem.steps)
 
 
-def _with_fixed_steps(problem: InitialValueProblem, tableau: Tableau, steps: int) -> IntegrationResult:
+def _with_fixed_steps(problem: InitialValueProblem, tableau: Tableau, steps: Count) -> IntegrationResult:
     vector_field = lambda t, y: problem.vector_field(t, y, problem.args)
     if problem.adjoint == "backsolve":
         y1 = integrate_fixed_backsolve(tableau, vector_field, problem.y0, steps)

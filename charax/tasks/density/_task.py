@@ -17,14 +17,12 @@ from charax.models.flows import (
     AbstractFlow,
     AbstractFlowDesign,
     AbstractTrace,
-    ContinuousFlow,
     ExactTrace,
     FlowResult,
     Hutchinson,
     HutchPlusPlus,
     hide_context,
 )
-from charax.models.flows._continuous import solve_inverse
 from charax.plotting import Section
 from charax.solve import Solver
 from charax.tasks.density._objective import MatchingDesign
@@ -36,9 +34,7 @@ from charax.train import (
     Program,
     Splits,
     mark_failures,
-    restore,
     solve_in_batches,
-    standardize,
 )
 
 TRACES: dict[str, Callable[[int], AbstractTrace]] = {
@@ -170,7 +166,7 @@ class DensityTask(AbstractTask):
     def metrics(self, model: eqx.Module, batch: DensityBatch) -> dict[str, Float[Array, "batch"]]:
         # The same noise in every evaluation, so that epochs can be compared.
         inputs, context = jnp.asarray(batch.inputs), self.context_of(batch)
-        result = self._evaluate(model, inputs, context, self._evaluation_trace, jax.random.key(0))
+        result = self._evaluate(model, inputs, context, self.evaluation_trace, jax.random.key(0))
         loss = _flow(model).loss(result.log_prob)
         return {"loss": loss, self.spec.loss_name: loss, **_counts(result, len(batch.inputs))}
 
@@ -297,40 +293,9 @@ class DensityTask(AbstractTask):
         return own.apply(raw).astype(np.float32)
 
     def programs(self, model: eqx.Module) -> dict[str, Program]:
-        spec, flow = self.spec, model
-        if not isinstance(flow, ContinuousFlow):
-            raise ValueError("flows of images draw noise for every evaluation, and cannot be exported")
-        if spec.context:
-            raise ValueError("a density given columns cannot be exported: train it without --context")
-        condition: dict[str, tuple[int, ...]] = {"condition": (len(spec.classes),)} if spec.classes else {}
-        classes = f" The condition is 1 for the class and 0 for the others: {', '.join(spec.classes)}."
+        from charax.tasks.density._programs import density_programs
 
-        def log_density(raw: Array, condition: Array | None = None) -> Array:
-            # The same trace, with the same probes, as in `predict`.
-            return flow.evaluate(
-                standardize(raw, spec.standardizer),
-                solver=self.solver,
-                trace=self._evaluation_trace,
-                context=condition,
-                key=jax.random.key(0),
-            ).log_prob
-
-        def sample(noise: Array, condition: Array | None = None) -> Array:
-            u, _ = solve_inverse(flow, flow.scale * noise, self.solver, condition)
-            return restore(u, spec.standardizer)
-
-        return {
-            "log_density": Program(
-                log_density,
-                {"input": spec.shape, **condition},
-                "The log-density of standardized columns, from raw ones." + classes * bool(spec.classes),
-            ),
-            "sample": Program(
-                sample,
-                {"noise": spec.shape, **condition},
-                "Samples in the units of the data, from standard normal noise." + classes * bool(spec.classes),
-            ),
-        }
+        return density_programs(self, _flow(model))
 
     def plot(self, model: eqx.Module, splits: Splits, folder: Path, *, data: str) -> list[Path]:
         from charax.tasks.density._plots import plot_flow
@@ -338,7 +303,8 @@ class DensityTask(AbstractTask):
         return plot_flow(self, model, splits, folder)
 
     @property
-    def _evaluation_trace(self) -> AbstractTrace:
+    def evaluation_trace(self) -> AbstractTrace:
+        """How the trace is computed where nothing is learned."""
         return ExactTrace() if math.prod(self.spec.shape) <= _EXACT_UP_TO else self._training_trace
 
     @property

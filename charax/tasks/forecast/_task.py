@@ -14,7 +14,7 @@ from charax.data import DataWarning, Observations, SeriesColumns, SeriesData, re
 from charax.models import Forecaster, ForecasterDesign, Scaling
 from charax.plotting import Section
 from charax.solve import Outcome, Solver
-from charax.train import AbstractTask, Predictions, Splits, mark_failures, solve_in_batches
+from charax.train import AbstractTask, Predictions, Program, Splits, mark_failures, solve_in_batches
 
 SHOWN_SERIES = 4
 """Series that a figure shows."""
@@ -198,6 +198,28 @@ class ForecastTask(AbstractTask):
         last = self.spec.last_time
         wider = np.sqrt(np.maximum(observations.t / last, 1.0))[:, None] if last > 0 else 1.0
         return mean, mean - wider * (mean - lower), mean + wider * (upper - mean)
+
+    def programs(self, model: eqx.Module) -> dict[str, Program]:
+        spec, columns = self.spec, self.spec.columns
+
+        def forecast(start: Array, time: Array, context: Array | None = None) -> tuple[Array, Array, Array]:
+            given = jnp.zeros((time.shape[0], 0)) if context is None else context
+            mean, lower, upper = _forecast(model, start, time, given, self.solver)
+            wider = jnp.sqrt(jnp.maximum(time / spec.last_time, 1.0))[:, None] if spec.last_time > 0 else 1.0
+            return mean, mean - wider * (mean - lower), mean + wider * (upper - mean)
+
+        inputs: dict[str, tuple[int, ...]] = {"start": (spec.scaling.values,), "time": ()}
+        context = {"context": (spec.scaling.dim,)} if spec.scaling.dim else {}
+        return {
+            "forecast": Program(
+                forecast,
+                inputs | context,
+                f"The expected {', '.join(columns.values)}, and the lower and the upper end of the 95% prediction "
+                "interval, from the values at the start of a series, and the time since then"
+                + f", given {', '.join(columns.context)}" * bool(columns.context)
+                + ".",
+            )
+        }
 
     def plot(self, model: eqx.Module, splits: Splits, folder: Path, *, data: str) -> list[Path]:
         from charax.tasks.forecast._plots import plot_forecasts

@@ -14,11 +14,22 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from charax.data import DataWarning, ForecastWindows, WindowUnits, read_window_request
+from charax.data import DataWarning, ForecastWindows, Standardizer, WindowUnits, read_window_request
 from charax.models import WindowDesign, WindowForecaster, drop_values, forecast_losses
 from charax.plotting import Section
 from charax.solve import Outcome, Solver
-from charax.train import AbstractTask, Predictions, Splits, conformal_quantile, mark_failures, solve_in_batches
+from charax.train import (
+    AbstractTask,
+    Predictions,
+    Program,
+    Splits,
+    conformal_quantile,
+    mark_failures,
+    restore,
+    scale_series,
+    solve_in_batches,
+    standardize,
+)
 
 LEVEL = 0.95
 """The probability of the prediction intervals."""
@@ -218,6 +229,42 @@ class WindowForecastTask(AbstractTask):
             reason="the solve failed: the series may be far from the training data; check its scale",
             strict=strict,
         )
+
+    def programs(self, model: eqx.Module) -> dict[str, Program]:
+        units, solver = self.spec.units, replace(self.solver, adjoint="direct")
+        count, scale = len(units.values), units.value_standardizer
+        known_scale = Standardizer(units.standardizer.mean[count:], units.standardizer.std[count:])
+
+        def forecast(
+            past_times: Array, past: Array, times: Array, known: Array | None = None
+        ) -> tuple[Array, Array, Array]:
+            windows = scale_series(past_times, past, units.time_unit, units.standardizer)
+            lead = jnp.maximum(times, 0)
+            context = jnp.zeros((*lead.shape, 0)) if known is None else standardize(known, known_scale)
+            mean, std = _forecast(model, (*windows, lead / units.time_unit, context), solver)
+            # The steps are those of training; `predict` takes more of them for longer gaps.
+            is_fine = jnp.diff(lead, axis=1, prepend=0).max(axis=1) <= 1.001 * units.longest_gap
+            mean = jnp.where(is_fine[:, None, None] | (solver.steps is None), mean, jnp.nan)
+            half = _HALF_WIDTH * jnp.sqrt(jnp.maximum(lead / units.last_time, 1.0))[:, :, None] * std
+            return restore(mean, scale), restore(mean - half, scale), restore(mean + half, scale)
+
+        columns = {"known": ("horizon", len(units.known))} if units.known else {}
+        return {
+            "forecast": Program(
+                forecast,
+                {
+                    "past_times": (units.history,),
+                    "past": (units.history, len(units.standardizer.mean)),
+                    "times": ("horizon",),
+                    **columns,
+                },
+                f"The expected {', '.join(units.values)}, and the lower and the upper end of the 95% prediction "
+                f"interval, from up to {units.history} past observations of {', '.join((*units.values, *units.known))} "
+                "(NaN where one is missing, and behind the last one), the times since the last of them"
+                + f", and {', '.join(units.known)} at these times" * bool(units.known)
+                + f". NaN if two times are further apart than {units.longest_gap:g}: add times in between.",
+            )
+        }
 
     def evaluation_details(self, model: eqx.Module, split: ForecastWindows) -> dict[str, Any]:
         """The error and the coverage of each value, by the number of observations that a forecast is ahead."""

@@ -1,7 +1,7 @@
 """Whole series: cross entropy of their classes, or squared errors of their numbers."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,8 @@ from charax.train import (
     Splits,
     mark_failures,
     restore,
+    scale_series,
     solve_in_batches,
-    standardize,
 )
 
 
@@ -199,20 +199,16 @@ class SeriesTask(AbstractTask):
 
     def programs(self, model: eqx.Module) -> dict[str, Program]:
         spec, scale = self.spec, self.spec.target_standardizer
-        if self.design.method in ("cde", "hybrid"):
+        if self.design.interpolation == "natural" and self.design.method in ("cde", "hybrid"):
             raise ValueError(
-                f"a {self.design.method} takes its steps from observation to observation, so there is no program for "
-                "series of any length: train with --method c-node, node or gru to export"
+                "natural splines solve a linear system as large as the series is long, so there is no program for "
+                "series of any length: train with --interpolation hermite to export"
             )
+        solver = replace(self.solver, adjoint="direct")  # a number of steps that is not known has no checkpoints
 
         def outputs(times: Array, values: Array) -> Array:
-            lengths = jnp.sum(~jnp.isnan(times), axis=1).astype(jnp.int32)
-            scaled = (times - times[:, :1]) / jnp.asarray(spec.scaling.duration, times.dtype)
-            last = jnp.take_along_axis(scaled, lengths[:, None] - 1, axis=1)
-            behind = jnp.arange(times.shape[1])[None] - lengths[:, None] + 1  # 1, 2, … behind the end
-            scaled = jnp.where(behind > 0, last + behind, scaled)  # as in `SeriesScaling.split`
-            standardized = jnp.where(behind[:, :, None] > 0, jnp.nan, standardize(values, spec.scaling.standardizer))
-            out = _outputs(model, scaled, standardized, lengths, self.solver, classes=bool(spec.classes))
+            series = scale_series(times, values, spec.scaling.duration, spec.scaling.standardizer)
+            out = _outputs(model, *series, solver, classes=bool(spec.classes))
             return out if scale is None else restore(out, scale)
 
         name = "probabilities" if spec.classes else "values"

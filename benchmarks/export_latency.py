@@ -1,6 +1,7 @@
 """Latency of a trained model: exported as a program, loaded by charax, and as the command `charax predict`.
 
-    python -m benchmarks.export_latency runs/classify-digits-c-node --rows 1 64
+    charax train classify --epochs 1 && charax train density --epochs 1
+    python -m benchmarks.export_latency runs/* --output docs/results/latency
 
 The first call, which compiles, is left out, except for the command, which is a process of its own.
 """
@@ -48,25 +49,55 @@ def measure(run: Path, rows: int) -> dict[str, Any]:
         compiled = jax.jit(program.function)
         exported = jax.jit(jax.export.deserialize(bytearray(path.read_bytes())).call)
         answer = {
-            "run": str(run),
+            "run": run.name,
             "program": name,
             "rows": rows,
             "export_seconds": export_seconds,
             "exported_ms": milliseconds(lambda: exported(*inputs)),
             "compiled_ms": milliseconds(lambda: compiled(*inputs)),
         }
-        if len(inputs) == 1 and trained.task.__class__.__name__ == "ClassificationTask":
+        if len(inputs) == 1:
             np.savez(Path(folder) / "x.npz", x=inputs[0])
             command = [sys.executable, "-m", "charax", "predict", str(run), f"{folder}/x.npz", "--force"]
-            began = time.perf_counter()
-            subprocess.run([*command, "--output", f"{folder}/p.csv", "--json"], check=True, capture_output=True)
-            answer["predict_command_ms"] = 1000 * (time.perf_counter() - began)
+            times = []
+            for _ in range(4):  # the first one may compile
+                began = time.perf_counter()
+                subprocess.run([*command, "--output", f"{folder}/p.csv", "--json"], check=True, capture_output=True)
+                times.append(time.perf_counter() - began)
+            answer["predict_command_ms"] = 1000 * statistics.median(times[1:])
     return answer
+
+
+def write(output: Path, rows: list[dict[str, Any]]) -> None:
+    """Write the numbers and a page."""
+    output.mkdir(parents=True, exist_ok=True)
+    (output / "latency.json").write_text(json.dumps({"rows": rows}, indent=1) + "\n")
+    lines = [
+        "# Latency of exported programs",
+        "",
+        "Written by `python -m benchmarks.export_latency`. Milliseconds for a batch, the median of 30 calls after a",
+        "first one; the command is a process of its own, with a warm compilation cache, and so mostly imports.",
+        "",
+        "| run | program | rows | exported | model in charax, compiled | `charax predict` | to export |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        command = f"{row['predict_command_ms']:,.0f}" if "predict_command_ms" in row else ""
+        lines.append(
+            f"| {row['run']} | `{row['program']}` | {row['rows']} | {row['exported_ms']:.3g} "
+            f"| {row['compiled_ms']:.3g} | {command} | {row['export_seconds']:.2g} s |"
+        )
+    lines += ["", "Raw numbers: [latency.json](latency.json).", ""]
+    (output / "README.md").write_text("\n".join(lines))
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run", type=Path)
+    parser.add_argument("runs", type=Path, nargs="+")
     parser.add_argument("--rows", type=int, nargs="+", default=[1, 64])
+    parser.add_argument("--output", type=Path, help="folder of the numbers and of a page")
     chosen = parser.parse_args()
-    print(json.dumps({"rows": [measure(chosen.run, rows) for rows in chosen.rows]}, indent=2))
+    found = [measure(run, rows) for run in chosen.runs for rows in chosen.rows]
+    print(json.dumps({"rows": found}, indent=2))
+    if chosen.output is not None:
+        write(chosen.output, found)

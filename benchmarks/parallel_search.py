@@ -1,9 +1,11 @@
 """How much faster scikit-learn's searches are with two processes: iris, interleaved, each in a process of its own.
 
     python -m benchmarks.parallel_search --repeats 3 --output docs/results/parallel-search
+    python -m benchmarks.parallel_search --grids "120 fits" --searches 1 --output docs/results/parallel-search
 
 Run it on a quiet machine with two cores. The first search of a process starts the workers, which import JAX and
-scikit-learn; the second finds them there. The compilation cache is warm.
+scikit-learn; the second finds them there. The compilation cache is warm. Grids that were measured before stay in the
+files.
 """
 
 import argparse
@@ -18,6 +20,7 @@ from typing import Any
 GRIDS = {
     "cross_val_score, 5 fits": {},
     "20 fits": {"width": [16, 24], "weight_decay": [0.0, 0.05]},
+    "60 fits": {"width": [16, 24], "weight_decay": [0.0, 0.05], "learning_rate": [3e-3, 1e-2, 3e-2]},
     "120 fits": {"width": [16, 24], "weight_decay": [0.0, 0.05, 0.5, 2.0], "learning_rate": [3e-3, 1e-2, 3e-2]},
 }
 """Parameters to search, with five folds each. Only the width is part of a compiled program."""
@@ -32,7 +35,7 @@ charax.use_compilation_cache()
 if __name__ == "__main__":
     jobs, grid, (x, y) = int(sys.argv[1]), json.loads(sys.argv[2]), load_iris(return_X_y=True)
     estimator, seconds = charax.CNODEClassifier(random_state=0), [time.perf_counter() - began]
-    for _ in range(2):
+    for _ in range(int(sys.argv[3])):
         began = time.perf_counter()
         if grid:
             search = GridSearchCV(estimator, grid, cv=5, n_jobs=jobs).fit(x, y)
@@ -44,21 +47,22 @@ if __name__ == "__main__":
 """
 
 
-def search(jobs: int, grid: dict[str, list[float]]) -> dict[str, Any]:
-    """Seconds of the imports and of two searches, and the scores."""
-    command = [sys.executable, "-c", SEARCH, str(jobs), json.dumps(grid)]
+def search(jobs: int, grid: dict[str, list[float]], searches: int) -> dict[str, Any]:
+    """Seconds of the imports and of one or two searches, and the scores."""
+    command = [sys.executable, "-c", SEARCH, str(jobs), json.dumps(grid), str(searches)]
     began = time.perf_counter()
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=3600)
     return {**json.loads(done.stdout.splitlines()[-1]), "process": time.perf_counter() - began}
 
 
-def compare(grid: dict[str, list[float]], repeats: int) -> dict[str, Any]:
+def compare(grid: dict[str, list[float]], repeats: int, searches: int) -> dict[str, Any]:
     """The medians of interleaved runs with one and with two jobs, and their ratios."""
-    search(1, grid)  # fills the cache of compiled programs
+    # Fills the cache of compiled programs, of which only the width is a part.
+    search(1, {name: values if name == "width" else values[:1] for name, values in grid.items()}, 1)
     runs = {1: [], 2: []}
     for _ in range(repeats):
         for jobs, found in runs.items():
-            found.append(search(jobs, grid))
+            found.append(search(jobs, grid, searches))
     times = {jobs: [run["seconds"] for run in found] for jobs, found in runs.items()}
     median = lambda jobs, part: statistics.median(seconds[part] for seconds in times[jobs])
     whole = lambda jobs: statistics.median(sum(seconds[:2]) for seconds in times[jobs])
@@ -67,9 +71,13 @@ def compare(grid: dict[str, list[float]], repeats: int) -> dict[str, Any]:
         "seconds": {str(jobs): seconds for jobs, seconds in times.items()},
         "speedup_with_imports": whole(1) / whole(2),
         "speedup_first": median(1, 1) / median(2, 1),
-        "speedup_second": median(1, 2) / median(2, 2),
+        "speedup_second": median(1, 2) / median(2, 2) if searches > 1 else None,
         "same_scores": len({json.dumps(run["scores"]) for found in runs.values() for run in found}) == 1,
     }
+
+
+def _ratio(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}x"
 
 
 def write(output: Path, found: dict[str, Any]) -> None:
@@ -87,8 +95,8 @@ def write(output: Path, found: dict[str, Any]) -> None:
         "|---|---|---|---|---|",
     ]
     lines += [
-        f"| {name} | {row['speedup_with_imports']:.2f}x | {row['speedup_first']:.2f}x | {row['speedup_second']:.2f}x "
-        f"| {'yes' if row['same_scores'] else 'no'} |"
+        f"| {name} | {row['speedup_with_imports']:.2f}x | {row['speedup_first']:.2f}x "
+        f"| {_ratio(row['speedup_second'])} | {'yes' if row['same_scores'] else 'no'} |"
         for name, row in found.items()
     ]
     lines += ["", "Raw numbers: [parallel-search.json](parallel-search.json).", ""]
@@ -98,10 +106,14 @@ def write(output: Path, found: dict[str, Any]) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--searches", type=int, choices=(1, 2), default=2, help="in each process")
     parser.add_argument("--grids", nargs="+", choices=list(GRIDS), default=list(GRIDS))
     parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
-    answer = {name: compare(GRIDS[name], arguments.repeats) for name in arguments.grids}
-    print(json.dumps(answer, indent=2))
-    if arguments.output is not None:
-        write(arguments.output, answer)
+    file = None if arguments.output is None else arguments.output / "parallel-search.json"
+    answer = {} if file is None or not file.is_file() else json.loads(file.read_text())
+    for name in arguments.grids:
+        answer[name] = compare(GRIDS[name], arguments.repeats, arguments.searches)
+        print(json.dumps({name: answer[name]}, indent=2), flush=True)
+        if arguments.output is not None:
+            write(arguments.output, {name: answer[name] for name in GRIDS if name in answer})

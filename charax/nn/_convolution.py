@@ -54,7 +54,8 @@ def convolve(
     rows, columns = kernel.shape[:2]
     if rows % 2 == 0 or columns % 2 == 0:
         raise ValueError(f"the kernel must have odd sides to keep the image's size, got {rows}x{columns}")
-    return _convolve_p.bind(image, kernel)
+    dtype = jnp.result_type(image, kernel)
+    return _convolve_p.bind(image.astype(dtype), kernel.astype(dtype))
 
 
 def _flip(kernel):

@@ -9,7 +9,7 @@ from charax.report._curves import learning_curves
 from charax.report._html import block, content, write_page
 from charax.report._intervals import metric_intervals
 from charax.report._tables import compare_runs, describe_training
-from charax.train import Run
+from charax.train import Run, computing_in
 
 _MAIN = ("loss", "accuracy", "deviation_percent")
 
@@ -77,7 +77,9 @@ def _render(runs: Sequence[Run], names: Sequence[str]) -> str:
     by_title: dict[str, list[tuple[str | None, str]]] = {}
     for run, name in zip(runs, names, strict=True):
         task, model = run.trained
-        for section in task.report(model, run.splits, data=run.config.data):
+        with computing_in(model):
+            sections = task.report(model, run.splits, data=run.config.data)
+        for section in sections:
             by_title.setdefault(section.title, []).append((name if len(runs) > 1 else None, content(section)))
     parts += [block(title, cells) for title, cells in by_title.items()]
     trained = [(name if len(runs) > 1 else None, describe_training(run)) for run, name in zip(runs, names, strict=True)]

@@ -1,5 +1,7 @@
 """Checks of the arguments of a solve."""
 
+import equinox as eqx
+import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
@@ -23,6 +25,9 @@ def check_arguments(
     )
     if not jnp.issubdtype(u0.dtype, jnp.floating):
         raise ValueError(f"u0 must be floating point, got {u0.dtype}: convert it with u0.astype(float)")
+    # The weights of a run in double precision are wider than the data that it reads.
+    widest = jnp.result_type(u0, *(leaf for leaf in jax.tree.leaves(field) if eqx.is_inexact_array(leaf)))
+    u0, x0 = u0.astype(widest), None if x0 is None else x0.astype(widest)
     if u0.ndim == 0:
         raise ValueError("u0 must be a batch, [batch, *state], got a single number: one sample is u0[None]")
     if u0.shape[0] == 0:

@@ -8,5 +8,5 @@ SolverName = Literal["euler", "midpoint", "heun", "bosh3", "tsit5", "dopri5", "d
 Adjoint = Literal["checkpoint", "backsolve", "direct"]
 """How gradients are computed: see `Solver.adjoint`."""
 
-Precision = Literal["float32", "bfloat16"]
-"""What networks are evaluated in: see `Solver.precision`."""
+Precision = Literal["float32", "bfloat16", "float64"]
+"""What a run is computed in; bfloat16 is for its networks only: see `Solver.precision`."""

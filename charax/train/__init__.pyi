@@ -42,6 +42,7 @@ from ._loop import FitResult as FitResult
 from ._loop import fit as fit
 from ._names import ProgramFormat as ProgramFormat
 from ._parameters import flatten_model as flatten_model
+from ._precision import computing_in as computing_in
 from ._predictions import GeneratedSamples as GeneratedSamples
 from ._predictions import Predictions as Predictions
 from ._predictions import mark_failures as mark_failures

@@ -169,8 +169,9 @@ class SolverConfig:
     adjoint: Adjoint | None = None
     """How gradients are computed: checkpoint, backsolve or direct."""
     precision: Precision | None = field(default=None, metadata=ADDED_LATER)
-    """What the networks of the field are evaluated in: float32 by default, or bfloat16, for devices that are faster
-    with it; the state and the weights stay in float32. For classifiers and regressors."""
+    """float32 by default. float64: everything is computed in double precision, for tolerances below 1e-6. bfloat16: the
+    networks of the field, for devices that are faster with it; the state and the weights stay in float32. For
+    classifiers and regressors."""
 
     def __post_init__(self):
         check_sizes(self, steps="steps")
@@ -204,7 +205,7 @@ class SolverConfig:
                 atol=(rtol if adaptive else default.atol) if self.atol is None else self.atol,
                 steps=None if adaptive else default.steps if self.steps is None else self.steps,
                 adjoint=default.adjoint if self.adjoint is None else self.adjoint,
-                precision=default.precision if self.precision in (None, "float32") else self.precision,
+                precision=self.precision if self.precision == "bfloat16" else default.precision,
             )
         except ValueError as error:
             if "no error estimate" in str(error) and adaptive:

@@ -11,6 +11,7 @@ from charax.train._batches import Batch, count_samples, padded_batches
 from charax.train._devices import Devices
 from charax.train._feed import read_batches
 from charax.train._parameters import Unflatten
+from charax.train._precision import widen
 from charax.train._processes import compile_together
 from charax.train._task import AbstractTask
 
@@ -25,7 +26,7 @@ def make_evaluation(task: AbstractTask, unflatten: Unflatten, batch_size: int, d
     """
 
     def sum_metrics(params, batch, weights):
-        values = task.metrics(unflatten(params), batch)
+        values = task.metrics(unflatten(params), widen(batch))
         return {name: jnp.where(weights > 0, value, 0).sum() for name, value in values.items()}
 
     sums = compile_together(jax.jit(sum_metrics, compiler_options=dict(task.compiler_options) or None))

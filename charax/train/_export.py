@@ -17,6 +17,7 @@ from charax.train._arrays import fill_arrays, name_arrays
 from charax.train._checkpoints import write_json
 from charax.train._config import AbstractConfig
 from charax.train._json import check_seal, from_json, read_json, seal, to_json
+from charax.train._precision import computing_in
 from charax.train._registry import find_task
 from charax.train._task import AbstractTask
 
@@ -194,6 +195,11 @@ def load_model(folder: Path | str) -> TrainedModel:
     """
     folder = Path(folder)
     config, config_digest = _load_config(folder)
+    with computing_in(config):
+        return _load_model(folder, config, config_digest)
+
+
+def _load_model(folder: Path, config: AbstractConfig, config_digest: str | None) -> TrainedModel:
     unfinished = f"{folder} is not a run, or one that is not finished (charax resume {folder})"
     path, weights = folder / DESCRIPTION, folder / WEIGHTS
     stored = read_json(path, missing=unfinished)

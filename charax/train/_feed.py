@@ -97,10 +97,13 @@ class _Read:
         return jax.tree.map(lambda leaf: leaf[self.order[number]], self.split)
 
 
-def permute_samples(split: Batch, generator: np.random.Generator) -> Int[np.ndarray, "samples"]:
+def permute_samples(split: Batch, generator: np.random.Generator, passes: int) -> Int[np.ndarray, "samples"]:
     """The order of the samples in an epoch. Those that can only be read in blocks are shuffled within several."""
     blocks = next((rows.blocks for rows in _stored(split) if rows.blocks is not None), None)
-    return generator.permutation(count_samples(split)) if blocks is None else blocks.permute(generator)
+    if blocks is not None:
+        return np.concatenate([blocks.permute(generator) for _ in range(passes)])
+    count = count_samples(split)
+    return generator.permutation(passes * count) % count
 
 
 def _stored(split: Batch) -> list[AbstractStoredRows]:

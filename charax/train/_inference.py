@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from charax.train._export import load_model
+from charax.train._precision import computing_in
 from charax.train._predictions import GeneratedSamples, Predictions
 from charax.train._run import load_run
 from charax.train._task import AbstractTask
@@ -82,7 +83,8 @@ def predict(
     from charax.data import read_texts
 
     kept = read_texts(inputs, None if keep == "all" else keep) if keep else None  # before the model is run
-    predictions = task.predict(model, Path(inputs), strict=strict, class_name=class_name)
+    with computing_in(model):
+        predictions = task.predict(model, Path(inputs), strict=strict, class_name=class_name)
     return predictions if kept is None else predictions.keep(kept.names, kept.rows)
 
 
@@ -127,9 +129,10 @@ def sample(
     """
     task, model = load_model(folder)
     _check_class(task, class_name)
-    return task.sample(
-        model, n, seed=seed, temperature=temperature, class_name=class_name, context=context, guidance=guidance
-    )
+    with computing_in(model):
+        return task.sample(
+            model, n, seed=seed, temperature=temperature, class_name=class_name, context=context, guidance=guidance
+        )
 
 
 def _check_class(task: AbstractTask, class_name: str | None) -> None:

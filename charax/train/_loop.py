@@ -113,7 +113,7 @@ class _Training:
         progress: AbstractProgress,
     ):
         self.task, self.splits, self.loop, self.folder, self.progress = task, splits, loop, folder, progress
-        self.samples = count_samples(splits.train)
+        self.samples = task.passes * count_samples(splits.train)
         self.devices = Devices()
         # Less data than one mini-batch is one mini-batch; what does not fill one waits for another epoch's order.
         self.epochs = loop.epochs or EPOCHS
@@ -198,7 +198,7 @@ class _Training:
 
     def _run_epoch(self, request: StopRequest, began: float) -> None:
         epoch, every = self.position.epoch, self.loop.checkpoint_steps
-        order = permute_samples(self.splits.train, np.random.default_rng([self.loop.seed, epoch]))
+        order = permute_samples(self.splits.train, np.random.default_rng([self.loop.seed, epoch]), self.task.passes)
         self._prepare_epoch(order[: self.steps_per_epoch * self.batch_size].reshape(-1, self.batch_size))
         waiting: deque[StepMetrics] = deque()
         for i in range(self.position.step, self.steps_per_epoch):

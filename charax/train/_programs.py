@@ -14,6 +14,7 @@ from charax.data import Standardizer
 from charax.train._checkpoints import write_json
 from charax.train._export import TrainedModel
 from charax.train._names import ProgramFormat
+from charax.train._precision import computing_in
 
 PLATFORMS = ("cpu", "cuda", "tpu")
 """Where a program can run."""
@@ -83,20 +84,28 @@ def export_programs(
     unknown = set(platforms) - set(PLATFORMS)
     if unknown or not platforms:
         raise ValueError(f"unknown platform {', '.join(sorted(unknown))}; choose from {', '.join(PLATFORMS)}")
-    programs = trained.task.programs(trained.model)
-    if format == "onnx":
-        from charax.train._onnx import convert_to_onnx
-
-        contents = {f"{name}.onnx": convert_to_onnx(name, program) for name, program in programs.items()}
-    else:
-        _check_flatbuffers()
-        contents = {f"{name}.stablehlo": _serialize(name, program, platforms) for name, program in programs.items()}
+    with computing_in(trained.model):
+        programs, contents = _compile(trained, platforms, format)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for file, content in contents.items():
         (folder / file).write_bytes(content)
     write_json(folder / "programs.json", _describe(programs, platforms, format))
     return [folder / file for file in (*contents, "programs.json")]
+
+
+def _compile(
+    trained: TrainedModel, platforms: Sequence[str], format_: ProgramFormat
+) -> tuple[Mapping[str, Program], dict[str, bytes]]:
+    """The programs, and the contents of their files."""
+    programs = trained.task.programs(trained.model)
+    if format_ == "onnx":
+        from charax.train._onnx import convert_to_onnx
+
+        return programs, {f"{name}.onnx": convert_to_onnx(name, program) for name, program in programs.items()}
+    _check_flatbuffers()
+    files = {f"{name}.stablehlo": _serialize(name, program, platforms) for name, program in programs.items()}
+    return programs, files
 
 
 def standardize(raw: Float[Array, "batch *shape"], standardizer: Standardizer) -> Float[Array, "batch *shape"]:

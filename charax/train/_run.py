@@ -19,6 +19,7 @@ from charax.train._folder import explain_failed_write
 from charax.train._history import METRICS, advise, find_best_epoch, is_finished, read_history
 from charax.train._json import read_json
 from charax.train._parameters import flatten_model
+from charax.train._precision import computing_in
 
 
 @dataclass
@@ -114,7 +115,8 @@ class Run:
         Raises:
             ValueError: If there is no such split.
         """
-        return self._metrics(self._split(split))
+        with computing_in(self.trained.model):
+            return self._metrics(self._split(split))
 
     def evaluate_in_full(self, split: str = "test", *, data: Path | str | None = None) -> dict[str, Any]:
         """Evaluate the model in full: the metrics, and what else its task can say, such as a confusion matrix.
@@ -132,7 +134,8 @@ class Run:
         task, model = self.trained
         spec: Any = getattr(task, "spec", None)
         samples = self._split(split) if data is None else self.config.load_labelled(Path(data), spec)
-        return self._metrics(samples) | task.evaluation_details(model, samples)
+        with computing_in(model):
+            return self._metrics(samples) | task.evaluation_details(model, samples)
 
     def _split(self, split: str) -> Batch:
         if split not in Splits._fields:
@@ -160,7 +163,8 @@ class Run:
         with explain_failed_write(self.folder):
             folder.mkdir(exist_ok=True)
             curves = save_learning_curves(self.history, folder / "training.png")
-        return [curves, *task.plot(model, splits, folder, data=self.config.data)]
+        with computing_in(model):
+            return [curves, *task.plot(model, splits, folder, data=self.config.data)]
 
 
 def load_run(folder: Path | str) -> Run:
@@ -206,7 +210,8 @@ def load_same_data(folder: Path, config: AbstractConfig) -> TaskData:
     Raises:
         ValueError: If they have changed.
     """
-    data = config.load_data()
+    with computing_in(config):
+        data = config.load_data()
     stored = read_json(folder / CONFIG, missing="").get("data_digest")
     if stored is not None and stored != data_digest(data.splits):
         raise ValueError(

@@ -16,6 +16,7 @@ from charax.nn import split_key
 from charax.train._batches import Batch
 from charax.train._config import STANDARD_OPTIMIZER, OptimizerConfig, fill
 from charax.train._parameters import Unflatten, flatten_model
+from charax.train._precision import widen
 from charax.train._task import Objective
 
 MAX_SKIPPED_STEPS = 10
@@ -127,7 +128,7 @@ def _make_step(
 ) -> Callable[[TrainState, Batch], tuple[TrainState, StepMetrics]]:
     def step(state: TrainState, batch: Batch) -> tuple[TrainState, StepMetrics]:
         key = jax.random.fold_in(jax.random.wrap_key_data(state.key), state.step)
-        loss_of = lambda params: objective.loss(unflatten(params), batch, key)
+        loss_of = lambda params: objective.loss(unflatten(params), widen(batch), key)
         (loss, metrics), gradient = jax.value_and_grad(loss_of, has_aux=True)(state.params)
         # The loop reads the streak late, so that no step waits for it: what runs meanwhile must change nothing.
         good = jnp.isfinite(loss) & jnp.isfinite(gradient).all() & (metrics["failed"] == 0) & ~state.has_diverged
@@ -163,7 +164,7 @@ def initial_state(
     """The state before the first step, and the model as a function of its parameters."""
     model_key, step_key = split_key(jax.random.key(seed))
     params, unflatten = flatten_model(objective.build(model_key))
-    loss_of = lambda params, batch, key: objective.loss(unflatten(params), batch, key)
+    loss_of = lambda params, batch, key: objective.loss(unflatten(params), widen(batch), key)
     _, metrics = jax.eval_shape(loss_of, params, batch, step_key)
     start = jax.jit(partial(start_state, optimizer, metrics=tuple(metrics), ema=ema))
     return start(params, jax.random.key_data(step_key)), unflatten

@@ -156,6 +156,11 @@ class AbstractTask(eqx.Module):
         """Options of `jax.jit` for an epoch and an evaluation of this task, beside those that the engine chooses."""
         return {}
 
+    @property
+    def passes(self) -> int:
+        """Passes over the training split in an epoch, that is between two evaluations."""
+        return 1
+
     def prepare_epoch(
         self, train: Batch, order: Int[np.ndarray, "steps batch"], generator: np.random.Generator
     ) -> Batch:

@@ -17,6 +17,7 @@ from charax.train._folder import explain_failed_write, lock_folder, new_folder
 from charax.train._history import METRICS, is_finished, read_history
 from charax.train._json import describe_differences
 from charax.train._loop import FitResult, fit
+from charax.train._precision import check_precision, computing_in
 from charax.train._progress import AbstractProgress, Silent
 from charax.train._registry import TASKS, register_task
 from charax.train._run import Run, data_digest, load_run, load_same_data
@@ -50,10 +51,13 @@ def train(config: AbstractConfig, folder: Path | str, *, progress: AbstractProgr
     assert run.summary()["accuracy"] <= 1
     ```
     """
-    _check_precision()
-    folder = Path(folder)
+    check_precision(config)
+    with computing_in(config):
+        return _train(config.resolve_paths(), Path(folder), progress)
+
+
+def _train(config: AbstractConfig, folder: Path, progress: AbstractProgress | None) -> Run:
     processes.on_first(lambda: _check_new(folder))
-    config = config.resolve_paths()
     data = config.load_data()  # before anything is written: this is where bad settings and data show
     config, notes = config.complete(data)
     data = data._replace(notes=(*data.notes, *notes))
@@ -61,12 +65,6 @@ def train(config: AbstractConfig, folder: Path | str, *, progress: AbstractProgr
     with processes.only_first(new_folder(folder)), processes.only_first(lock_folder(folder)):
         processes.on_first(lambda: _save_new(folder, config, data))
         return _finish(folder, config, data, progress)
-
-
-def _check_precision() -> None:
-    """Data and weights of runs are in single precision, and a solver takes no mixture."""
-    if jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue]
-        raise ValueError("runs are computed in float32: unset JAX_ENABLE_X64, or switch jax_enable_x64 off")
 
 
 def resume(folder: Path | str, *, epochs: int | None = None, progress: AbstractProgress | None = None) -> Run:
@@ -98,9 +96,14 @@ def resume(folder: Path | str, *, epochs: int | None = None, progress: AbstractP
     assert len(longer.epochs) == 2
     ```
     """
-    _check_precision()
     folder = Path(folder)
     config = load_config(folder)
+    check_precision(config)
+    with computing_in(config):
+        return _resume(config, folder, epochs, progress)
+
+
+def _resume(config: AbstractConfig, folder: Path, epochs: int | None, progress: AbstractProgress | None) -> Run:
     if epochs is None and processes.on_first(lambda: is_finished(folder)):
         return load_run(folder)
     with processes.only_first(lock_folder(folder)):

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import processes
+from benchmarks.processes import equality, kills
+from benchmarks.processes.runs import checkpoints_of
 from charax.train import ProcessesConfig
 from charax.train._processes import _NO_PROXY, _bypass_proxies, _find_cluster
 
@@ -68,22 +69,22 @@ def test_two_processes_give_the_result_of_one(start, command, trained, metrics_o
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", processes.TASKS)
+@pytest.mark.parametrize("task", equality.TASKS)
 def test_processes_give_the_metrics_of_devices(task, tmp_path):
-    for row in processes.compare([task], tmp_path):
+    for row in equality.compare([task], tmp_path):
         assert row["from_devices"] < 1e-5, row
         assert row["from_one"] < 1e-4, row
 
 
 @pytest.mark.slow
 def test_a_run_is_resumed_with_another_number_of_processes(tmp_path):
-    for row in processes.resume_with_others(tmp_path):
+    for row in equality.resume_with_others(tmp_path):
         assert row["difference"] < 1e-4, row
 
 
 @pytest.mark.slow
 def test_killed_processes_are_started_again_to_the_same_metrics(tmp_path):
-    assert all(kill["same"] for kill in processes.kill_many(5, tmp_path))
+    assert all(kill["same"] for kill in kills.kill_many(5, tmp_path))
 
 
 @pytest.mark.slow
@@ -91,10 +92,10 @@ def test_a_signal_to_one_process_saves_the_run_of_all(start, command, tmp_path):
     folder = tmp_path / "stopped"
     arguments = [each if each != "4" else "100000" for each in command(folder)]
     process = start("launch", "-n", 2, "--", *arguments)
-    while not processes.checkpoints_of(folder):
+    while not checkpoints_of(folder):
         assert process.poll() is None, process.communicate()[1]
         time.sleep(0.05)
-    victim = processes.rank_of(process.pid, 1)
+    victim = kills.rank_of(process.pid, 1)
     assert victim is not None
     os.kill(victim, signal.SIGTERM)
     _, errors = process.communicate(timeout=200)
@@ -107,10 +108,10 @@ def test_a_process_that_stops_is_dead_after_its_heartbeats(start, command, tmp_p
     folder = tmp_path / "stopped"
     arguments = [each if each != "4" else "100000" for each in command(folder)]
     process = start("launch", "-n", 2, "--heartbeat", 4, "--", *arguments)
-    while not processes.checkpoints_of(folder):
+    while not checkpoints_of(folder):
         assert process.poll() is None, process.communicate()[1]
         time.sleep(0.05)
-    victim = processes.rank_of(process.pid, 1)
+    victim = kills.rank_of(process.pid, 1)
     assert victim is not None
     os.kill(victim, signal.SIGSTOP)
     _, errors = process.communicate(timeout=90)  # by default they would wait for 100 s
@@ -136,7 +137,7 @@ def test_a_damaged_checkpoint_is_skipped_by_all_processes(start, command, traine
     process.communicate(timeout=300)
     rows = (folder / "metrics.jsonl").read_text().splitlines(keepends=True)
     (folder / "metrics.jsonl").write_text("".join(rows[:-1]))  # as if it had not been finished
-    newest = folder / "checkpoints" / max(processes.checkpoints_of(folder), key=int)
+    newest = folder / "checkpoints" / max(checkpoints_of(folder), key=int)
     for path in newest.rglob("*"):
         if path.is_file() and "position" not in str(path.relative_to(newest)):
             path.write_bytes(b"damaged")

@@ -218,10 +218,8 @@ class DensityConfig(AbstractConfig):
     def _repeat(self, split: "DensityBatch", spec: "DensitySpec") -> "DensityBatch":
         """Repeat the rows of an epoch of matching, which is short, where its evaluation is not."""
         rows, passes = len(split.inputs), self.passes
-        if isinstance(split.inputs, data.AbstractStoredRows):
-            if passes not in (None, 1):
-                raise ValueError("--passes repeats rows in memory, and these are on disk: leave it out")
-            return split
+        if isinstance(split.inputs, data.AbstractStoredRows) or (passes is not None and not self._is_coupled(spec)):
+            return split  # the epoch goes through the same rows several times
         if passes is None:
             short = self.objective != "likelihood" and spec.levels is None
             passes = (
@@ -250,7 +248,12 @@ class DensityConfig(AbstractConfig):
             jacobian_penalty=self.jacobian_penalty,
             matching=None if self.objective == "likelihood" else self._matching(spec),
             finetuned=self.objective == "matching+likelihood",
+            passes_per_epoch=1 if self.passes is None or self._is_coupled(spec) else self.passes,
         )
+
+    def _is_coupled(self, spec: "DensitySpec") -> bool:
+        """Whether every occurrence of a row has a partner of its own, and so must be a row of its own."""
+        return self.objective != "likelihood" and self._matching(spec).coupling != "independent"
 
     def _matching(self, spec: "DensitySpec") -> "density.MatchingDesign":
         if spec.levels is not None and self.coupling == "ot":

@@ -96,6 +96,8 @@ class DensityTask(AbstractTask):
     """The parts of flow matching; None to train by likelihood."""
     finetuned: bool = eqx.field(static=True, default=False)
     """Whether flow matching is followed by maximum likelihood, in the last quarter of the epochs."""
+    passes_per_epoch: int = eqx.field(static=True, default=1)
+    """Passes over the training split in an epoch."""
 
     @property
     def monitor(self) -> str:
@@ -118,6 +120,10 @@ class DensityTask(AbstractTask):
         if self.matching is None:
             return "likelihood"
         return "matching+likelihood" if self.finetuned else "matching"
+
+    @property
+    def passes(self) -> int:
+        return self.passes_per_epoch
 
     @property
     def stages(self) -> tuple[tuple[float, "DensityTask"], ...]:

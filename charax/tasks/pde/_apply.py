@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from charax.solve import Solver
+from charax.train._precision import widen
 
 BATCH = 256
 """Points per call. Compiling takes longer than solving, so that all callers share one shape."""
@@ -17,6 +18,7 @@ def model_at(
     model: eqx.Module, points: Float[Array, "points dt"], solver: Solver
 ) -> tuple[Float[Array, "points n"], Float[Array, "points n"], Bool[Array, "points"], Float[Array, "points d"]]:
     """The values with NaN where there is no characteristic, the values, whether there is one, and its foot point."""
+    points = widen(points)
     out = model(points[:, :-1], points[:, -1], solver=solver)  # pyright: ignore[reportCallIssue]
     return jnp.where(out.found[:, None], out.u, jnp.nan), out.u, out.found, out.foot_point
 

@@ -1,0 +1,1 @@
+"""One training over many processes, measured: see `__main__`."""

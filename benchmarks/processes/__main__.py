@@ -19,20 +19,25 @@ from pathlib import Path
 from benchmarks.processes.equality import TASKS, compare, resume_with_others
 from benchmarks.processes.kills import kill_many
 from benchmarks.processes.page import read, write
-from benchmarks.processes.scaling import all_reduce, do_arithmetic, time_steps
+from benchmarks.processes.scaling import STEPS, all_reduce, do_arithmetic, step_seconds, time_steps
 
 
 def main() -> None:
     """Run one part."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=["equality", "resume", "kills", "scaling", "arithmetic", "rank"])
+    parser.add_argument("part", choices=["equality", "resume", "kills", "scaling", "arithmetic", "rank", "step"])
     parser.add_argument("--number", type=int, default=20, help="number of kills, or of a rank")
     parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--run", choices=list(STEPS), default="dense")
     parser.add_argument("--tasks", nargs="+", choices=list(TASKS), default=list(TASKS))
     parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
     if arguments.part == "rank":
         print(json.dumps(all_reduce(arguments.number, arguments.port)))
+        return
+    if arguments.part == "step":
+        print(step_seconds(arguments.run, arguments.processes, arguments.number, arguments.port))
         return
     with tempfile.TemporaryDirectory() as place:
         home = Path(place)
@@ -48,7 +53,7 @@ def main() -> None:
             case "kills":
                 more = kill_many(arguments.number, home, len(rows))
             case _:
-                more = time_steps(home, len(rows))
+                more = time_steps(len(rows))
         for row in more:
             print(row, file=sys.stderr, flush=True)
             rows.append(row)

@@ -1,7 +1,6 @@
 """What a second process gains: measured here, and computed for many devices."""
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -10,35 +9,72 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.processes.runs import LONGEST, train
+from benchmarks.processes.runs import LONGEST
+from charax.train._launch import _free_port
 
 STEPS = {
-    "dense": "classify --preset dense --width 64 --data digits --batch-size 512 --epochs 10",
-    "images": "classify --preset small --data digits --batch-size 256 --epochs 4",
+    "dense": {"preset": "dense", "width": 64, "batch_size": 512},
+    "images": {"preset": "small", "width": None, "batch_size": 256},
 }
-"""Runs whose step is timed."""
+"""Classifiers of digits whose step is timed."""
+KINDS = {"one process, one core": (1, [0]), "one process, two cores": (1, [0, 1]), "two processes": (2, [0, 1])}
+"""The number of processes, and the cores that they share evenly."""
+_WARM, _TIMED = 5, 20
+"""Steps that are made, and then timed."""
 
 
-def time_steps(home: Path, done: int = 0, repeats: int = 3) -> Iterator[dict[str, Any]]:
-    """Seconds of an epoch after the first, with one process on one core, one on all, and two with one core each."""
-    cores = sorted(os.sched_getaffinity(0))
-    for name, flags in list(STEPS.items())[done:]:
-        seconds: dict[str, list[float]] = {"one process, one core": [], "one process, two cores": [], "two": []}
-        for repeat in range(repeats):  # interleaved, for a machine that is not quiet
-            for kind in seconds:
-                folder = home / f"{name}-{kind[-8:].strip()}-{repeat}"
-                os.sched_setaffinity(0, cores[:1] if kind == "one process, one core" else cores)
-                train(flags, folder, processes=2 if kind == "two" else 1)
-                os.sched_setaffinity(0, cores)
-                rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-                seconds[kind].append((rows[-2]["seconds"] - rows[0]["seconds"]) / (len(rows) - 2))
+def step_seconds(name: str, processes: int, rank: int, port: int) -> float:
+    """Seconds of a step of training, with its reading; called in each of the processes."""
+    import jax
+    import numpy as np
+
+    from charax.tasks.classification import ClassificationConfig
+    from charax.train import LoopConfig, OptimizerConfig, ProcessesConfig, Silent, join
+    from charax.train._loop import _Training
+
+    options = STEPS[name]
+    loop = LoopConfig(epochs=1, batch_size=options["batch_size"])
+    alone = processes == 1
+    with join(ProcessesConfig() if alone else ProcessesConfig(f"127.0.0.1:{port}", processes, rank)):
+        config = ClassificationConfig(preset=options["preset"], width=options["width"], loop=loop)
+        data = config.load_data()
+        training = _Training(config.build_task(data.spec), data.splits, loop, OptimizerConfig(), None, Silent())
+        order = np.random.default_rng(0).integers(0, training.samples, (_WARM + _TIMED, training.batch_size))
+        training._prepare_epoch(order)
+        for number in range(_WARM):
+            jax.block_until_ready(training._take_step(number))
+        began = time.perf_counter()
+        for number in range(_WARM, _WARM + _TIMED):
+            jax.block_until_ready(training._take_step(number))
+        return (time.perf_counter() - began) / _TIMED
+
+
+def time_kind(name: str, processes: int, cores: list[int]) -> float:
+    """Seconds of a step in as many processes, each on its share of the cores."""
+    port, command = _free_port(), [sys.executable, "-m", "benchmarks.processes", "step", "--run", name]
+    ranks = []
+    for rank in range(processes):
+        own = cores[rank::processes]
+        flags = ["--processes", str(processes), "--number", str(rank), "--port", str(port)]
+        pinned = ["taskset", "-c", ",".join(map(str, own))]
+        ranks.append(subprocess.Popen([*pinned, *command, *flags], stdout=subprocess.PIPE, text=True))
+    return max(float(rank.communicate(timeout=LONGEST)[0].splitlines()[-1]) for rank in ranks)
+
+
+def time_steps(done: int = 0, repeats: int = 3) -> Iterator[dict[str, Any]]:
+    """Seconds of a step with one process on one core, one on two, and two with one core each."""
+    for name in list(STEPS)[done:]:
+        seconds: dict[str, list[float]] = {kind: [] for kind in KINDS}
+        for _ in range(repeats):  # interleaved, for a machine that is not quiet
+            for kind, (processes, cores) in KINDS.items():
+                seconds[kind].append(time_kind(name, processes, cores))
         best = {kind: min(values) for kind, values in seconds.items()}
         yield {
             "run": name,
-            "flags": flags,
-            "seconds_per_epoch": seconds,
-            "speedup_over_one_core": best["one process, one core"] / best["two"],
-            "speedup_over_one_process": best["one process, two cores"] / best["two"],
+            "options": STEPS[name],
+            "seconds_per_step": seconds,
+            "speedup_over_one_core": best["one process, one core"] / best["two processes"],
+            "speedup_over_one_process": best["one process, two cores"] / best["two processes"],
         }
 
 
@@ -105,8 +141,6 @@ def image_step(batch: int = 4, size: int = 224, repeats: int = 3) -> dict[str, f
 
 def do_arithmetic() -> dict[str, Any]:
     """Measure a step and an all-reduce, and compute from them what many devices would give."""
-    from charax.train._launch import _free_port
-
     port = _free_port()
     command = [sys.executable, "-m", "benchmarks.processes", "rank"]
     ranks = [

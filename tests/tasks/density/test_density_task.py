@@ -118,6 +118,13 @@ class Leftmost(AbstractFlow):
     def sample(self, n, **_):
         return jnp.zeros((n, *self.shape))
 
+    @property
+    def noise_shape(self):
+        return self.shape
+
+    def generate(self, noise, **_):
+        return noise
+
 
 @pytest.mark.parametrize("flip", [False, True])
 def test_training_images_are_mirrored_at_random_if_that_is_so(flip):

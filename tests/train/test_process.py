@@ -8,7 +8,7 @@ import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
 from charax.nn import convolve
-from charax.train import _process, small_products, tune_process, use_compilation_cache
+from charax.train import _process, quick_compilation, small_products, tune_process, use_compilation_cache
 from charax.train._process import keep_freed_memory
 
 
@@ -70,9 +70,10 @@ def test_malloc_is_left_alone_where_a_plugin_for_gpus_is_installed(monkeypatch):
     assert not _process.computes_on_cpu()
 
 
-def test_products_are_chosen_on_cpus_only(monkeypatch):
+def test_compiler_options_are_for_cpus_only(monkeypatch):
+    assert quick_compilation()
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    assert small_products() == {}
+    assert small_products() == quick_compilation() == {}
 
 
 def test_convolutions_are_rewritten_on_cpus_only():

@@ -41,7 +41,9 @@ def measure(run: Path, rows: int) -> dict[str, Any]:
     programs: dict[str, train.Program] = trained.task.programs(trained.model)
     name, program = next(iter(programs.items()))
     shapes = [(rows, *(8 if isinstance(size, str) else size for size in shape)) for shape in program.inputs.values()]
-    inputs = [np.random.default_rng(0).uniform(0.1, 0.9, shape).astype(np.float32) for shape in shapes]
+    spec: Any = trained.task.spec  # pyright: ignore[reportAttributeAccessIssue]
+    brightest = spec.standardizer.max_value or 1.0
+    inputs = [brightest * np.random.default_rng(0).uniform(0.1, 0.9, shape).astype(np.float32) for shape in shapes]
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
         path, *_ = train.export_programs(trained, folder, platforms=("cpu",))

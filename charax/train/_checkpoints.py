@@ -1,6 +1,7 @@
 """Checkpoints: atomic, verified by checksums, with older ones to fall back to."""
 
 import json
+import logging
 import shutil
 import zlib
 from collections.abc import Callable
@@ -46,6 +47,8 @@ class Checkpoints:
     def __init__(self, folder: Path, say: Callable[[str], None]):
         import orbax.checkpoint as ocp  # takes seconds to import, and the first step need not wait for it
 
+        # It would warn of what a killed process left, and in several processes of every signal.
+        logging.getLogger("absl").setLevel(logging.ERROR)
         self._folder, self._say, self._ocp = folder.absolute(), say, ocp
         self._manager = self._open()
 

@@ -7,7 +7,6 @@ which give up on a process that comes half a minute late. Everything here does n
 import contextlib
 import itertools
 import json
-import logging
 import os
 import sys
 import time
@@ -98,7 +97,6 @@ def join(config: ProcessesConfig) -> Iterator[None]:
 
     _bypass_proxies(config.coordinator)
     _keep_standard_output()
-    logging.getLogger("absl").setLevel(logging.ERROR)  # checkpoints would warn of every signal, several times
     jax.config.update("jax_check_proxy_envs", False)
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     jax.config.update("jax_cpu_enable_async_dispatch", False)  # so that collectives have one order

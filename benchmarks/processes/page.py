@@ -56,8 +56,8 @@ def write_page(output: Path) -> None:
             "",
         ]
         lines += [
-            "| run | one process, one core | both cores | two processes | gain over one core | over both cores |",
-            "|---|---|---|---|---|---|",
+            f"| run | {' | '.join(scaling[0]['seconds_per_step'])} | gain over one core | over two |",
+            f"|---{'|---' * len(scaling[0]['seconds_per_step'])}|---|---|",
         ]
         lines += [
             f"| {row['run']} | {' | '.join(f'{1e3 * min(each):.1f} ms' for each in row['seconds_per_step'].values())} "

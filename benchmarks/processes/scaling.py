@@ -17,8 +17,13 @@ STEPS = {
     "images": {"preset": "small", "width": None, "batch_size": 256},
 }
 """Classifiers of digits whose step is timed."""
-KINDS = {"one process, one core": (1, [0]), "one process, two cores": (1, [0, 1]), "two processes": (2, [0, 1])}
-"""The number of processes, and the cores that they share evenly."""
+KINDS = {
+    "one process, one core": (1, ["0"]),
+    "one process, two cores": (1, ["0,1"]),
+    "two processes, a core each": (2, ["0", "1"]),
+    "two processes, two cores": (2, ["0,1", "0,1"]),
+}
+"""The number of processes, and the cores of each. `charax launch` does the last on two cores."""
 _WARM, _TIMED = 5, 20
 """Steps that are made, and then timed."""
 
@@ -49,20 +54,19 @@ def step_seconds(name: str, processes: int, rank: int, port: int) -> float:
         return (time.perf_counter() - began) / _TIMED
 
 
-def time_kind(name: str, processes: int, cores: list[int]) -> float:
-    """Seconds of a step in as many processes, each on its share of the cores."""
+def time_kind(name: str, processes: int, cores: list[str]) -> float:
+    """Seconds of a step in as many processes, each on its cores."""
     port, command = _free_port(), [sys.executable, "-m", "benchmarks.processes", "step", "--run", name]
     ranks = []
     for rank in range(processes):
-        own = cores[rank::processes]
         flags = ["--processes", str(processes), "--number", str(rank), "--port", str(port)]
-        pinned = ["taskset", "-c", ",".join(map(str, own))]
+        pinned = ["taskset", "-c", cores[rank]]
         ranks.append(subprocess.Popen([*pinned, *command, *flags], stdout=subprocess.PIPE, text=True))
     return max(float(rank.communicate(timeout=LONGEST)[0].splitlines()[-1]) for rank in ranks)
 
 
 def time_steps(done: int = 0, repeats: int = 3) -> Iterator[dict[str, Any]]:
-    """Seconds of a step with one process on one core, one on two, and two with one core each."""
+    """Seconds of a step with one process on one core, one on two, and two processes."""
     for name in list(STEPS)[done:]:
         seconds: dict[str, list[float]] = {kind: [] for kind in KINDS}
         for _ in range(repeats):  # interleaved, for a machine that is not quiet
@@ -73,8 +77,8 @@ def time_steps(done: int = 0, repeats: int = 3) -> Iterator[dict[str, Any]]:
             "run": name,
             "options": STEPS[name],
             "seconds_per_step": seconds,
-            "speedup_over_one_core": best["one process, one core"] / best["two processes"],
-            "speedup_over_one_process": best["one process, two cores"] / best["two processes"],
+            "speedup_over_one_core": best["one process, one core"] / best["two processes, two cores"],
+            "speedup_over_one_process": best["one process, two cores"] / best["two processes, two cores"],
         }
 
 

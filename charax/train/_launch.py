@@ -111,7 +111,7 @@ def launch(
 
     Args:
         arguments: The command: `train …` or `resume …`.
-        processes: Number of processes, each with one device, and its share of the cores.
+        processes: Number of processes, each with one device, and its share of the cores if that is two or more.
         restarts: How often the run is resumed, from its last checkpoint, after a process has died.
         step_timeout: Seconds without a step, of any process, after which it counts as dead.
         heartbeat: Seconds after which the processes give up on one that was not heard of.
@@ -184,6 +184,10 @@ class _Group:
         self._signalled: float | None = None
         together = ["--coordinator", f"127.0.0.1:{_free_port()}", "--processes", str(count)]
         cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+        if len(cores) < 2 * count:
+            # gloo waits for the others in a busy loop: on a core that it shares with the computation, every array of an
+            # all-reduce would take until the scheduler's next tick.
+            cores = []
         for number in range(count):
             flags = [*together, "--process", str(number), "--heartbeat", str(heartbeat)]
             self._start([*_program(), *command, *(flags if count > 1 else [])], number, cores[number::count])

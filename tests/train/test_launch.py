@@ -87,6 +87,18 @@ if tries == 1:
     assert [line.split("'")[1] for line in lines] == ["train", "train", "resume"]
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="no affinity on this system")
+def test_processes_have_their_share_of_the_cores_if_that_is_two_or_more(run, capfd, monkeypatch):
+    asked = []
+    monkeypatch.setattr(os, "sched_setaffinity", lambda pid, cores: asked.append(sorted(cores)))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 2, 3})
+    assert run("") == 0
+    assert asked == [[0, 2], [1, 3]]
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
+    assert run("") == 0
+    assert len(asked) == 2
+
+
 def test_bad_input_is_not_tried_again(run, capfd):
     assert run("sys.exit(2)", restarts=3) == 2
     assert "starting again" not in capfd.readouterr().err

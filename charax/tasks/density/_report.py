@@ -20,6 +20,8 @@ from charax.train import Splits
 
 _SIDE, _FRAMES, _POINTS, _CURVES = 81, 13, 1500, 90
 _COLUMNS = 6
+_FEW = 300
+"""Rows up to which points are large enough to be seen one by one."""
 _RADII = ("innermost third of the data", "middle third", "outermost third")
 
 
@@ -174,7 +176,7 @@ def _pairs_section(task: DensityTask, samples: np.ndarray, data: np.ndarray) -> 
             go.Splom(
                 dimensions=[{"label": label, "values": part[:, j]} for j, label in enumerate(names)],
                 name=name,
-                marker={"color": color, "size": 3, "opacity": 0.5},
+                marker={"color": color, "size": 3 if len(part) > _FEW else 6, "opacity": 0.6},
                 diagonal_visible=False,
                 showupperhalf=False,
             )

@@ -9,7 +9,7 @@ from typing import Any
 
 import jax
 
-from benchmarks import core, figure, growth, images, machine, rows, series, small_images, startup
+from benchmarks import core, figure, growth, images, machine, matching, rows, series, small_images, startup
 from benchmarks.peers.process import Peer
 from charax.train import tune_process
 
@@ -22,6 +22,7 @@ PEERS = {
     8: small_images.row8,
     9: small_images.row9,
     10: series.row10,
+    11: matching.row11,
 }
 ALONE = {5: growth.row5, 6: startup.row6, 7: machine.row7}
 
@@ -30,7 +31,7 @@ def main() -> None:
     """Run the rows that are asked for, and keep the others as they were measured before."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--rows", default="0,1,2,3,4,5,6,7,8,9,10", help="rows to run, as in 1,3; 0 is the core by itself"
+        "--rows", default="0,1,2,3,4,5,6,7,8,9,10,11", help="rows to run, as in 1,3; 0 is the core by itself"
     )
     chosen = sorted({int(row) for row in parser.parse_args().rows.split(",")})
     unknown = set(chosen) - {0, *PEERS, *ALONE}

@@ -8,6 +8,7 @@ import time
 import numpy as np
 import torch
 
+from benchmarks.peers.flow_matching import MatchingCase
 from benchmarks.peers.models import CASES
 
 
@@ -21,7 +22,7 @@ def main() -> None:
         answer = {}
         if question["do"] == "prepare":
             with np.load(question["arrays"]) as arrays:
-                case = CASES[question["case"]](dict(arrays), **question["sizes"])
+                case = (CASES | {"matching": MatchingCase})[question["case"]](dict(arrays), **question["sizes"])
         elif question["do"] == "run":
             assert case is not None
             start = time.perf_counter()

@@ -4,6 +4,7 @@ from ._batches import count_samples as count_samples
 from ._batches import padded_batches as padded_batches
 from ._batches import repeat_rows as repeat_rows
 from ._batches import solve_in_batches as solve_in_batches
+from ._config import ADDED_LATER as ADDED_LATER
 from ._config import BATCH_SIZE as BATCH_SIZE
 from ._config import EPOCHS as EPOCHS
 from ._config import AbstractConfig as AbstractConfig

@@ -4,8 +4,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from benchmarks import images, rows, series, small_images
+from benchmarks import images, matching, rows, series, small_images
 from benchmarks.peers.process import PYTHON, Peer
+from charax.fields import Condition
 from charax.solve import Solver
 
 pytestmark = [
@@ -79,3 +80,16 @@ def test_neural_cde(peer, how):
         _, gradient = side.gradient(solver)()
         scale = np.abs(theirs["gradient"]).max()
         np.testing.assert_allclose(gradient.ode.field.jacobian.weight, theirs["gradient"], atol=1e-5 * scale)
+
+
+def test_toy_flow_of_matching(peer):
+    side = matching.MatchingSide.make(32, 16)
+    peer.prepare("matching", side.arrays(), tolerance=1e-6)
+    solver = Solver("dopri5", rtol=1e-6, atol=1e-6)
+    times = jnp.linspace(0, 1, 32)
+    _, velocity = side.flow.field(times, None, jnp.asarray(side.points), Condition(None, None))
+    assert np.allclose(velocity, peer.outputs("torchcfm")["velocity"], atol=1e-5)
+    ours = side.flow.log_prob(jnp.asarray(side.points), solver=solver)
+    assert np.allclose(ours, peer.outputs("zuko")["log_prob"], atol=1e-3)
+    for how in ("torchcfm sample", "zuko sample"):
+        assert np.allclose(side.sample(solver)(), peer.outputs(how)["samples"], atol=1e-3)

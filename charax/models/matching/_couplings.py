@@ -157,6 +157,36 @@ def couple_batches(
     return coupled
 
 
+def wasserstein_distance(a: Float[np.ndarray, "n *state"], b: Float[np.ndarray, "n *state"]) -> float:
+    """Compute the Wasserstein-2 distance between two samples of equal size: the root of the mean squared distance
+    between optimal partners.
+
+    Two samples of one distribution have a distance above 0, which falls with their size; compare with that.
+
+    Args:
+        a: Samples.
+        b: As many samples.
+
+    Returns:
+        The distance.
+
+    Raises:
+        ValueError: If the samples have different shapes.
+
+    ```python
+    import numpy as np
+    from charax.models.matching import wasserstein_distance
+
+    points = np.random.default_rng(0).normal(size=(50, 2))
+    assert abs(wasserstein_distance(points, points[::-1] + [3.0, 4.0]) - 5) < 1e-6
+    ```
+    """
+    if a.shape != b.shape:
+        raise ValueError(f"the samples must have the same shape, got {a.shape} and {b.shape}: leave some of them out")
+    cost = _squared_distances(a, b)
+    return float(np.sqrt(max(np.mean(cost[np.arange(len(a)), _assign(cost)]), 0.0)))
+
+
 def _squared_distances(a: Shaped[np.ndarray, "n *_"], b: Shaped[np.ndarray, "m *_"]) -> Float[np.ndarray, "n m"]:
     a, b = (np.asarray(each, np.float64).reshape(len(each), -1) for each in (a, b))
     return np.square(a).sum(1)[:, None] + np.square(b).sum(1) - 2 * a @ b.T

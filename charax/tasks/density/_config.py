@@ -1,6 +1,7 @@
 """The config of `charax train density`."""
 
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from charax import data, models, solve, train
@@ -9,6 +10,7 @@ from charax.models import FlowMethod
 from charax.tasks import density
 from charax.tasks.density._names import CouplingName, Objective, PathName, TimesName
 from charax.train import (
+    ADDED_LATER,
     BATCH_SIZE,
     EPOCHS,
     AbstractConfig,
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
     from charax.tasks.density._spec import DensityBatch, DensitySpec
     from charax.tasks.density._task import DensityTask
+    from charax.tasks.density._transport import TransportSpec, TransportTask
 
 Trace = Literal["exact", "hutchinson", "gaussian", "hutch++"]
 _MATCHING_PASSES = 4
@@ -80,8 +83,8 @@ class DensityConfig(AbstractConfig):
     """Number of sines and cosines in front of the networks, instead of the preset's: 0; with flow matching 32 for toys,
     8 for tables."""
     frequency_scale: float | None = None
-    """Standard deviation of their frequencies, instead of the preset's: 6 for toys, 2 for tables; larger for densities
-    with thinner parts."""
+    """Standard deviation of their frequencies, instead of the preset's: 6 for toys, 2 for tables, 1 with a source;
+    larger for densities with thinner parts."""
     conditional: bool = False
     """Learn a density per class, for tables with classes (y, or a column called target); with flow matching also for
     images with classes."""
@@ -94,6 +97,10 @@ class DensityConfig(AbstractConfig):
     """What is minimized. likelihood: the negative log-likelihood, with a solve in every step. matching: the flow
     matching loss, without a solve. matching+likelihood: matching, then the likelihood in the last quarter of the
     epochs. The weights are selected by the likelihood of the validation split in any case."""
+    source: str | None = field(default=None, metadata=ADDED_LATER)
+    """Flow matching: learn a flow between the data and this data set (a toy, or a table or .npz with as many columns)
+    instead of the normal distribution. It has no likelihood: the weights are selected by the matching loss of the
+    validation split."""
     path: PathName | None = None
     """Flow matching: the path from a sample to its partner in the normal distribution. By default linear."""
     coupling: CouplingName | None = None
@@ -101,7 +108,7 @@ class DensityConfig(AbstractConfig):
     context; the default for points and tables without context. independent: as they are drawn."""
     times: TimesName | None = None
     """Flow matching: the distribution of the times. By default data: logit-normal with most of the times near the
-    data."""
+    data; uniform with a source."""
     passes: int | None = None
     """Passes over the training data per epoch, that is between two evaluations. By default 1; 4 for flow matching of
     points and tables, and more for small ones."""
@@ -156,6 +163,7 @@ class DensityConfig(AbstractConfig):
             raise ValueError(f"probes are those of hutchinson and gaussian: the trace {self.trace} has none")
         check_positive(self, "sharpness", "end_time", "frequency_scale")
         check_sizes(self, width="width", characteristic_dim="k", blocks="blocks", points="lines", frequencies="width")
+        self._check_source()
         if self.objective == "likelihood":
             for name in ("path", "coupling", "times"):
                 if getattr(self, name) is not None:
@@ -168,6 +176,16 @@ class DensityConfig(AbstractConfig):
         if self.objective == "matching+likelihood" and (self.loop.epochs or EPOCHS) < 2:
             raise ValueError("matching+likelihood needs at least 2 epochs: one of matching, then one of likelihood")
 
+    def _check_source(self) -> None:
+        if self.source is None:
+            return
+        if self.objective != "matching":
+            raise ValueError("a source other than noise has no likelihood: add --objective matching")
+        defaults = {"conditional": False, "context": (), "trace": None, "probes": None, "preset": "small"}
+        for name, default in defaults.items():
+            if getattr(self, name) != default:
+                raise ValueError(f"a flow from a source other than noise has no {name}: leave it out")
+
     @property
     def label(self) -> str:
         """A short name for a run with this config."""
@@ -179,24 +197,31 @@ class DensityConfig(AbstractConfig):
         )
         changed = "".join(f"-{name}{value:g}" for name, value in numbers if value)
         objective = "" if self.objective == "likelihood" else f"-{self.objective}"
+        if self.source is not None:
+            objective = f"-from-{Path(self.source).name.split('.')[0]}"
         return f"{self.name}-{self.data_label}{shrunk}-{self.method}{objective}{changed}"
 
     @property
     def _has_flips(self) -> bool:
         return self.data in data.DATASETS and data.DATASETS[self.data].augmentation == "flip-crop"
 
-    def task_type(self) -> type["DensityTask"]:
-        return density.DensityTask
+    def task_type(self) -> type["DensityTask"] | type["TransportTask"]:
+        return density.DensityTask if self.source is None else density.TransportTask
 
-    def load_data(self) -> TaskData:
-        loaded = data.load_density_data(
-            self.data,
+    def _load(self, name: str) -> "data.DensityData":
+        return data.load_density_data(
+            name,
             seed=self.loop.seed,
             points=self.points,
             shrink=self.shrink,
             labelled=self.conditional,
             separator=self.separator,
         )
+
+    def load_data(self) -> TaskData:
+        loaded = self._load(self.data)
+        if self.source is not None:
+            return self._load_transport(loaded, self._load(self.source))
         if self.conditional and not loaded.classes:
             raise ValueError(f"{self.data} has no classes to condition on: leave --conditional out")
         if self.conditional and loaded.levels is not None and self.objective == "likelihood":
@@ -213,15 +238,28 @@ class DensityConfig(AbstractConfig):
         splits = Splits(*(spec.batch(*split) for split in (loaded.train, loaded.validation, loaded.test)))
         count = self.evaluated or (_EVALUATED if spec.logit_mean else None)
         held_out = {name: _first(getattr(splits, name), count) for name in ("validation", "test")}
-        return TaskData(splits._replace(train=self._repeat(splits.train, spec), **held_out), spec, loaded.notes)
+        return TaskData(
+            splits._replace(train=self._repeat(splits.train, spec.levels, self._is_coupled(spec)), **held_out),
+            spec,
+            loaded.notes,
+        )
 
-    def _repeat(self, split: "DensityBatch", spec: "DensitySpec") -> "DensityBatch":
+    def _load_transport(self, loaded: "data.DensityData", source: "data.DensityData") -> TaskData:
+        spec = density.TransportSpec.from_data(loaded, source)
+        matching = self._matching(None, coupled=True)
+        pairs = [
+            matching.pair(*(getattr(each, name) for each in (loaded, source)))
+            for name in ("train", "validation", "test")
+        ]
+        return TaskData(Splits(*pairs)._replace(train=self._repeat(pairs[0], None, coupled=True)), spec, loaded.notes)
+
+    def _repeat(self, split: "DensityBatch", levels: int | None, coupled: bool) -> "DensityBatch":
         """Repeat the rows of an epoch of matching, which is short, where its evaluation is not."""
         rows, passes = len(split.inputs), self.passes
-        if isinstance(split.inputs, data.AbstractStoredRows) or (passes is not None and not self._is_coupled(spec)):
+        if isinstance(split.inputs, data.AbstractStoredRows) or (passes is not None and not coupled):
             return split  # the epoch goes through the same rows several times
         if passes is None:
-            short = self.objective != "likelihood" and spec.levels is None
+            short = self.objective != "likelihood" and levels is None
             passes = (
                 max(_MATCHING_PASSES, -(-_MATCHING_STEPS * (self.loop.batch_size or BATCH_SIZE) // rows))
                 if short
@@ -232,12 +270,20 @@ class DensityConfig(AbstractConfig):
         order = train.repeat_rows(rows, passes * rows)
         return split._replace(**{name: part[order] for name, part in split._asdict().items() if part is not None})
 
-    def build_task(self, spec: "DensitySpec") -> "DensityTask":
+    def build_task(self, spec: "DensitySpec | TransportSpec") -> "DensityTask | TransportTask":
+        if isinstance(spec, density.TransportSpec):
+            design, solver = self.design(spec.shape, None)
+            return density.TransportTask(
+                design=design,
+                solver=self.solver.build(solver, exact=True),
+                spec=spec,
+                matching=self._matching(None, coupled=True),
+            )
         design, solver = self.design(spec.shape, spec.levels, classes=len(spec.classes) + len(spec.context))
         if isinstance(design, models.SingleScaleFlowDesign):
             design = replace(design, mean=spec.logit_mean, std=spec.logit_std)
         hidden = 0.1 if spec.classes and spec.levels is not None else 0.0
-        return self.task_type()(
+        return density.DensityTask(
             design=design,
             solver=self.solver.build(solver, exact=True),
             spec=spec,
@@ -246,20 +292,25 @@ class DensityConfig(AbstractConfig):
             hidden_classes=hidden if self.hidden_classes is None else self.hidden_classes,
             kinetic_penalty=self.kinetic_penalty,
             jacobian_penalty=self.jacobian_penalty,
-            matching=None if self.objective == "likelihood" else self._matching(spec),
+            matching=None if self.objective == "likelihood" else self._matching_of(spec),
             finetuned=self.objective == "matching+likelihood",
             passes_per_epoch=1 if self.passes is None or self._is_coupled(spec) else self.passes,
         )
 
     def _is_coupled(self, spec: "DensitySpec") -> bool:
         """Whether every occurrence of a row has a partner of its own, and so must be a row of its own."""
-        return self.objective != "likelihood" and self._matching(spec).coupling != "independent"
+        return self.objective != "likelihood" and self._matching_of(spec).coupling != "independent"
 
-    def _matching(self, spec: "DensitySpec") -> "density.MatchingDesign":
-        if spec.levels is not None and self.coupling == "ot":
+    def _matching_of(self, spec: "DensitySpec") -> "density.MatchingDesign":
+        return self._matching(spec.levels, coupled=not spec.context and spec.levels is None)
+
+    def _matching(self, levels: int | None, *, coupled: bool) -> "density.MatchingDesign":
+        if levels is not None and self.coupling == "ot":
             raise ValueError("partners of images are not coupled: leave --coupling out")
-        coupling: CouplingName = "independent" if spec.context or spec.levels is not None else "ot"
-        return density.MatchingDesign(self.path or "linear", self.times or "data", self.coupling or coupling)
+        coupling: CouplingName = "ot" if coupled else "independent"
+        # Times near the data are for the likelihood, which a flow from another source does not have.
+        times = "data" if self.source is None else "uniform"
+        return density.MatchingDesign(self.path or "linear", self.times or times, self.coupling or coupling)
 
     def design(
         self, shape: tuple[int, ...], levels: int | None, *, classes: int = 0
@@ -320,13 +371,14 @@ class DensityConfig(AbstractConfig):
         if self.preset == "small" and self.objective == "likelihood":
             return models.VectorFlowDesign(self.method, width=32 if small else 64)
         if self.preset == "small":
+            toy = self.data in data.TOYS
             return models.VectorFlowDesign(
                 self.method,
                 width=64,
                 velocity_width=32,
                 activation="silu",
-                frequencies=32 if self.data in data.TOYS else 8,
-                frequency_scale=6.0 if self.data in data.TOYS else 2.0,
+                frequencies=32 if toy else 8,
+                frequency_scale=1.0 if self.source is not None else 6.0 if toy else 2.0,
             )
         if self.data != "circles":
             raise ValueError(f"the paper has no flow for {self.data!r}: use preset small")
@@ -336,7 +388,9 @@ class DensityConfig(AbstractConfig):
         )
 
     def resolve_paths(self) -> Self:
-        return replace(self, data=absolute_path(self.data, {*data.DATASETS, *data.TOYS}))
+        known = {*data.DATASETS, *data.TOYS}
+        source = None if self.source is None else absolute_path(self.source, known)
+        return replace(self, data=absolute_path(self.data, known), source=source)
 
 
 def _first(split: "DensityBatch", count: int | None) -> "DensityBatch":

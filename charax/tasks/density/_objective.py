@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from charax.data import AbstractStoredRows
+from charax.data import AbstractStoredRows, Split
 from charax.models.matching import COUPLINGS, PATHS, TIMES, FlowMatching, OptimalTransport, couple_batches
 from charax.tasks.density._names import CouplingName, PathName, TimesName
 from charax.tasks.density._spec import DensityBatch
@@ -81,6 +81,26 @@ class MatchingDesign:
             condition = _join(train.context, train.targets if has_classes else None)
             coupling = OptimalTransport(_COLUMN_WEIGHT) if self.coupling == "ot" else coupling
         return train._replace(source=couple_batches(coupling, train.inputs, source, order, condition))
+
+    def pair(self, samples: Split, source: Split) -> DensityBatch:
+        """Choose partners among samples of another data set, once.
+
+        Args:
+            samples: A split of the data.
+            source: A split of the source. It is repeated, or cut, to as many samples.
+
+        Returns:
+            The samples with their partners.
+
+        Raises:
+            ValueError: If samples are on disk.
+        """
+        if isinstance(samples.inputs, AbstractStoredRows) or isinstance(source.inputs, AbstractStoredRows):
+            raise ValueError("partners are chosen in memory, and these samples are on disk: use fewer of them")
+        rows = np.arange(len(samples.inputs))
+        partners = np.resize(np.arange(len(source.inputs)), len(rows))
+        coupled = couple_batches(COUPLINGS[self.coupling], samples.inputs, source.inputs[partners], rows[None])
+        return DensityBatch(samples.inputs, samples.targets, source=coupled)
 
 
 def _join(context: Float[np.ndarray, "n columns"], targets: Int[np.ndarray, "n"] | None) -> Float[np.ndarray, "n more"]:

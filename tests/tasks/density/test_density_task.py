@@ -42,6 +42,7 @@ def cases(blob, tmp_path_factory) -> dict[str, Case]:
         "frequency_scale": Case(dataclasses.replace(table, frequencies=3), {"frequency_scale": 9.0}, "task"),
         "context": Case(table, {"context": ("a",)}, "data"),
         "objective": Case(table, {"objective": "matching"}, "task"),
+        "source": Case(dataclasses.replace(toy, objective="matching"), {"source": "moons"}, "data"),
         "path": Case(matched, {"path": "cosine"}, "task"),
         "coupling": Case(matched, {"coupling": "independent"}, "task"),
         "times": Case(matched, {"times": "uniform"}, "task"),

@@ -38,8 +38,8 @@ from charax.tasks.pde._least_squares import (
 
 _MOST_TERMS = 6
 _FITTED_PER_SIZE = 4
-_MOST_EXHAUSTIVE = 14
-"""Up to this many terms all subsets are compared; beyond, they are removed one by one."""
+_MOST_SUBSETS = 4000
+"""Up to this many subsets of a size are all compared; beyond, terms are removed one by one, and exchanged."""
 _FLOOR = 2e-3
 """Errors below this, in units of the value scale, are those of the solver and the initial value: no reason for a
 further term."""
@@ -336,12 +336,21 @@ def _best_subsets(reduced: np.ndarray, estimate: np.ndarray, size: int) -> list[
         block = covariance[np.ix_(removed, removed)]
         return float(estimate[removed] @ np.linalg.lstsq(block, estimate[removed])[0]) if len(removed) else 0.0
 
-    if len(everything) <= _MOST_EXHAUSTIVE:
-        return sorted(itertools.combinations(range(len(everything)), size), key=increase)[:_FITTED_PER_SIZE]
+    if math.comb(len(everything), size) <= _MOST_SUBSETS:
+        subsets = itertools.combinations(range(len(everything)), size)
+        return sorted(subsets, key=increase)[:_FITTED_PER_SIZE]
     kept = everything
     while len(kept) > size:
         kept = np.delete(kept, int(np.argmin([increase(np.delete(kept, i)) for i in range(len(kept))])))
-    return [tuple(kept.tolist())]
+    # Terms that are nearly the same may have been removed in the wrong order: exchange one while that is better.
+    best, cost = tuple(kept.tolist()), increase(kept)
+    while True:
+        others = [one for one in everything.tolist() if one not in best]
+        swaps = [(*best[:i], other, *best[i + 1 :]) for i in range(size) for other in others]
+        costs = [increase(swap) for swap in swaps]
+        if not swaps or min(costs) >= cost * (1 - 1e-9):
+            return [tuple(sorted(best))]
+        best, cost = swaps[int(np.argmin(costs))], min(costs)
 
 
 def _restrict(

@@ -14,7 +14,7 @@ from charax.models._equation_field import Coefficient, EquationField
 from charax.paper.equations import sample_equation
 from charax.pde import Burgers, Sine, solve
 from charax.solve import Solver
-from charax.tasks.pde import PDEConfig
+from charax.tasks.pde import PDEConfig, _formula
 from charax.tasks.pde._formula import Term, _Candidate, _choose, _Slot, write_equation, write_number
 from charax.tasks.pde._least_squares import Fit, distinct_rows
 from charax.tasks.pde._posterior import find_shock_time
@@ -119,6 +119,18 @@ def test_of_formulas_that_cannot_be_told_apart_the_simpler_is_chosen():
     assert _choose([line, sine], 3).slots[0].term == 0
     assert _choose([candidate(0, 2 * errors), sine], 3).slots[0].term == 1
     assert _choose([candidate(0, errors + 5e-3, fitted + 0.1), sine], 3).slots[0].term == 1  # the fitted errors tell
+
+
+@pytest.mark.parametrize("most", [4000, 0], ids=["all pairs", "removed and exchanged"])
+def test_terms_are_found_among_many_that_are_nearly_the_same(monkeypatch, most):
+    monkeypatch.setattr(_formula, "_MOST_SUBSETS", most)
+    random = np.random.default_rng(3)
+    u, v = random.uniform(0.5, 1.5, (2, 80))
+    one = np.stack([u**0, u, v, u**2, v**2, u**3, v**3, u * v, np.sin(u), np.sin(v)], axis=1)
+    terms = np.block([[one, np.zeros_like(one)], [np.zeros_like(one), one]])  # of two values
+    target = terms[:, 1] + terms[:, 12] + 0.01 * random.standard_normal(160)
+    reduced, estimate = terms.T @ terms, np.linalg.lstsq(terms, target)[0]
+    assert _formula._best_subsets(reduced, estimate, 2)[0] == (1, 12)
 
 
 def test_the_equation_is_written_as_one_would():

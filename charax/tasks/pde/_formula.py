@@ -126,7 +126,7 @@ def search_formula(network: Fit, train: SolutionSamples, validation: SolutionSam
     accepted = _is_as_good(fit.model, network.model, validation, solver) and _has_shape(fit.model, train)
     if accepted:  # nothing is left to select, so that the validation split may be fitted, too
         train = SolutionSamples(*map(np.concatenate, zip(train, validation, strict=True)))
-        fit = minimize(fit, train, solver, steps=60)
+        fit = minimize(fit, train, solver, steps=200, least_gain=1e-5)
     terms = _describe(fit.model, normal_equations(fit, train, solver), chosen)
     return Chosen(fit, terms, write_equation(terms, fit.model), accepted, errors)
 

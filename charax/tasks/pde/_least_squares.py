@@ -72,8 +72,11 @@ def distinct_rows(samples: SolutionSamples) -> SolutionSamples:
     return samples.take(np.sort(first))
 
 
-def minimize(fit: Fit, samples: SolutionSamples, solver: Solver, *, steps: int = 40) -> Fit:
-    """Fit the active parameters to samples, until the sum of squares hardly changes.
+def minimize(
+    fit: Fit, samples: SolutionSamples, solver: Solver, *, steps: int = 40, least_gain: float = _LEAST_GAIN
+) -> Fit:
+    """Fit the active parameters to samples, until two steps in turn make the sum of squares smaller by less than
+    `least_gain` of it.
 
     The damping follows H. B. Nielsen, Damping parameter in Marquardt's method, 1999. The steps are made on the host, in
     float64: optimistix's method would evaluate the model again for every column of the Jacobian.
@@ -97,7 +100,7 @@ def minimize(fit: Fit, samples: SolutionSamples, solver: Solver, *, steps: int =
             if damping > 1e12:
                 break
             continue
-        small = small + 1 if cost - trial < _LEAST_GAIN * cost else 0
+        small = small + 1 if cost - trial < least_gain * cost else 0
         vector = vector + step
         if small == 2:
             break

@@ -172,6 +172,16 @@ def scale_series(
 
     Returns:
         Times, which increase behind the end, too; standardized values; and the number of observations.
+
+    ```python
+    import jax.numpy as jnp
+    from charax.data import Standardizer
+    from charax.train import scale_series
+
+    times = jnp.array([[2.0, 4.0, jnp.nan]])
+    scaled, _, lengths = scale_series(times, jnp.ones((1, 3, 1)), 2.0, Standardizer((0.0,), (1.0,)))
+    assert scaled[0].tolist() == [0, 1, 2] and lengths[0] == 2
+    ```
     """
     lengths = jnp.sum(~jnp.isnan(times), axis=1).astype(jnp.int32)
     scaled = (times - times[:, :1]) / jnp.asarray(unit, times.dtype)

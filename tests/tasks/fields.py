@@ -73,7 +73,7 @@ def observe(config: AbstractConfig) -> dict[str, Any]:
     return {
         "data": digest.hexdigest(),
         "spec": spec,
-        "model": repr(eqx.filter_eval_shape(task.build, jax.random.key(0))),
+        "model": eqx.tree_pformat(eqx.filter_eval_shape(task.build, jax.random.key(0))),  # all of it, unlike `repr`
         "solver": (repr(solver), float(solver.rtol), float(solver.atol)),
         "task": fields,
         "training": (config.optimizer, config.loop),

@@ -34,7 +34,11 @@ def values_of(hint: Any) -> st.SearchStrategy[Any]:
 
 def _leave_out_what_does_not_apply(density: dict[str, Any]) -> dict[str, Any]:
     """Densities refuse the parts of flow matching without it, penalties of a solve that is not made, classes to hide
-    where there are none, and probes of a trace that has none."""
+    where there are none, and probes of a trace that has none; and almost everything with a source other than noise."""
+    if density["objective"] == "matching" and density["source"] is not None:
+        density = {**density, "conditional": False, "context": (), "trace": None, "probes": None, "preset": "small"}
+    else:
+        density = {**density, "source": None}
     if not density["conditional"]:
         density = {**density, "hidden_classes": None}
     if density["trace"] in ("exact", "hutch++"):

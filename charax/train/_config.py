@@ -265,6 +265,9 @@ class LoopConfig:
     """Maximum number of epochs. None: chosen from the data."""
     batch_size: int | None = None
     """Samples per mini-batch. None: chosen from the data."""
+    steps_per_epoch: int | None = field(default=None, metadata=ADDED_LATER)
+    """Steps per epoch, for several evaluations per pass over the training samples: with fewer than a pass has, the
+    next epoch continues it. None: one pass."""
     seed: int = 0
     """Seed of the splits, the initial weights, the order of the data and everything else that is random."""
     patience: int | None = None
@@ -274,7 +277,8 @@ class LoopConfig:
     """Save a checkpoint every this many steps, in addition to the end of each epoch."""
 
     def __post_init__(self):
-        check_range(self, least={"epochs": 1, "batch_size": 1, "patience": 1, "checkpoint_steps": 1, "seed": 0})
+        least = dict.fromkeys(("epochs", "batch_size", "steps_per_epoch", "patience", "checkpoint_steps"), 1)
+        check_range(self, least={**least, "seed": 0})
         for name, largest in (("seed", _LARGEST_SEED), ("epochs", _LARGEST_COUNT), ("batch_size", _LARGEST_COUNT)):
             value = getattr(self, name)
             if value is not None and value > largest:

@@ -119,7 +119,14 @@ class _Training:
         self.epochs = loop.epochs or EPOCHS
         self.batch_size = min(loop.batch_size or BATCH_SIZE, self.samples // self.devices.count * self.devices.count)
         self.devices.check(max(self.batch_size, 1))
-        self.steps_per_epoch = self.samples // self.batch_size
+        steps_per_pass = self.samples // self.batch_size
+        self.steps_per_epoch = loop.steps_per_epoch or steps_per_pass
+        if self.steps_per_epoch > steps_per_pass:
+            raise ValueError(
+                f"--steps-per-epoch {self.steps_per_epoch} is more than the {steps_per_pass} mini-batches of a pass over "
+                "the training samples: give fewer, or more --epochs"
+            )
+        self.epochs_per_pass = steps_per_pass // self.steps_per_epoch
         transform = make_optimizer(optimizer, epochs=self.epochs, steps_per_epoch=self.steps_per_epoch)
         batch = jax.tree.map(lambda leaf: leaf[: self.batch_size], splits.train)
         state, unflatten = initial_state(task, batch, transform, seed=loop.seed, ema=optimizer.ema)
@@ -198,8 +205,10 @@ class _Training:
 
     def _run_epoch(self, request: StopRequest, began: float) -> None:
         epoch, every = self.position.epoch, self.loop.checkpoint_steps
-        order = permute_samples(self.splits.train, np.random.default_rng([self.loop.seed, epoch]), self.task.passes)
-        self._prepare_epoch(order[: self.steps_per_epoch * self.batch_size].reshape(-1, self.batch_size))
+        number, part = divmod(epoch, self.epochs_per_pass)
+        order = permute_samples(self.splits.train, np.random.default_rng([self.loop.seed, number]), self.task.passes)
+        samples = self.steps_per_epoch * self.batch_size
+        self._prepare_epoch(order[part * samples : (part + 1) * samples].reshape(-1, self.batch_size))
         waiting: deque[StepMetrics] = deque()
         for i in range(self.position.step, self.steps_per_epoch):
             self.position = replace(self.position, step=i, seconds=time.monotonic() - began)

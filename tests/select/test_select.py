@@ -176,6 +176,7 @@ VALUES = {
     "ema": "0.9",
     "epochs": "7",
     "batch_size": "7",
+    "steps_per_epoch": "7",
     "seed": "7",
     "patience": "7",
     "checkpoint_steps": "7",

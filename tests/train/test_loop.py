@@ -105,6 +105,26 @@ def test_the_mean_over_a_split_does_not_depend_on_the_batches(line, batch_size):
     assert evaluate(vector, validation)["loss"] == pytest.approx(exact, rel=1e-5)
 
 
+def test_short_epochs_continue_a_pass_and_the_next_pass_has_another_order(line, monkeypatch):
+    orders: list[list[int]] = []
+
+    def note(task, train, order, generator):
+        orders.extend(order.tolist())
+        return train
+
+    monkeypatch.setattr(type(line.task), "prepare_epoch", note)
+    fit(*line, dataclasses.replace(LOOP, epochs=2), FAST)
+    whole = orders.copy()
+    orders.clear()
+    fit(*line, dataclasses.replace(LOOP, epochs=4, steps_per_epoch=2), FAST)
+    assert orders == [*whole[:4], *whole[5:9]]  # the fifth step of a pass fills no epoch
+
+
+def test_more_steps_than_a_pass_has_are_refused(line):
+    with pytest.raises(ValueError, match="--steps-per-epoch 6 is more than the 5 mini-batches"):
+        fit(*line, dataclasses.replace(LOOP, steps_per_epoch=6), FAST)
+
+
 def test_less_data_than_a_batch_is_one_batch(line):
     assert fit(*line, LoopConfig(epochs=2, batch_size=1000), FAST).history[0]["step"] == 1
 

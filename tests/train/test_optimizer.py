@@ -154,6 +154,7 @@ OTHER = {
     "ema": 0.9,
     "epochs": 3,
     "batch_size": 5,
+    "steps_per_epoch": 2,
     "seed": 1,
     "patience": 1,
     "checkpoint_steps": 1,
@@ -200,6 +201,7 @@ def test_every_field_of_the_optimizer_changes_the_weights(outcome, field):
 LOOP_CHANGES = {
     "epochs": lambda base, other, kept: len(other) == len(base) - 1,
     "batch_size": lambda base, other, kept: (base[0]["step"], other[0]["step"]) == (5, 8),
+    "steps_per_epoch": lambda base, other, kept: [row.get("step") for row in other] == [2, 4, 6, 8, None],
     "seed": lambda base, other, kept: base[0]["loss"] != other[0]["loss"],
     "patience": lambda base, other, kept: len(other) - 1 == other[-1]["best_epoch"] + 1 < len(base) - 1,
     "checkpoint_steps": lambda base, other, kept: kept == [18, 19, 20],
@@ -216,7 +218,8 @@ def test_every_field_of_the_loop_does_what_it_says(outcome, field):
 @pytest.mark.parametrize(
     ("config", "wrong"),
     [
-        *((LoopConfig, {name: 0}) for name in ("epochs", "batch_size", "patience", "checkpoint_steps")),
+        *((LoopConfig, {name: 0}) for name in ("epochs", "batch_size", "steps_per_epoch", "patience")),
+        (LoopConfig, {"checkpoint_steps": 0}),
         *((LoopConfig, {"seed": value}) for value in (-1, 2**63)),
         *((LoopConfig, {name: 2**31}) for name in ("epochs", "batch_size")),
         *(pytest.param(LoopConfig, {name: 10**400}, id=f"huge {name}") for name in ("epochs", "seed", "patience")),

@@ -17,7 +17,7 @@ from typing import Any
 
 from charax import train
 from charax.paper.table1 import FIGURE_METHODS, Table1
-from charax.train import OptimizerConfig
+from charax.train import LoopConfig, OptimizerConfig
 
 RESULT = Path(__file__).parents[1] / "docs" / "results" / "table1-ode" / "recipe.json"
 BATCH_SIZES = (128, 32)
@@ -34,7 +34,7 @@ def main() -> None:
     found: list[dict[str, Any]] = json.loads(RESULT.read_text())["tries"] if RESULT.exists() else []
     RESULT.parent.mkdir(parents=True, exist_ok=True)
     for batch_size, learning_rate in itertools.product(BATCH_SIZES, LEARNING_RATES):
-        for config in Table1(budget="ode", dataset=(dataset,), method=FIGURE_METHODS, epochs=EPOCHS).configs():
+        for config in Table1(budget="ode", dataset=(dataset,), method=FIGURE_METHODS).configs():
             key = {
                 "dataset": dataset,
                 "method": config.method,
@@ -46,7 +46,7 @@ def main() -> None:
             config = replace(
                 config,
                 optimizer=OptimizerConfig(learning_rate=learning_rate),
-                loop=replace(config.loop, seed=SEED, batch_size=batch_size),
+                loop=LoopConfig(EPOCHS, batch_size, seed=SEED),
             )
             with tempfile.TemporaryDirectory() as folder:
                 run = train.train_or_load(config, Path(folder) / "run")

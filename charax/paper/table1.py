@@ -167,7 +167,8 @@ SETTINGS: Mapping[Budget, Setting] = MappingProxyType(
             "what gives the paper's ratio of parameters; the velocity ends without an activation; trained with bosh3 "
             "at 1e-2, tested at a tolerance a tenth of which changes nothing; batches of 32; 560 steps, two "
             "passes; AdamW 1e-2, decay 5e-2, cosine, the same for all methods (the best of two batch sizes and three "
-            "learning rates for NODE and C-NODE together, on validation); three seeds, two for the methods other than NODE and C-NODE",
+            "learning rates for NODE and C-NODE together, on validation); three seeds, two for the methods "
+            "other than NODE and C-NODE",
         ),
         "paper": Setting(
             datasets={name: Size("paper", 100) for name in ("svhn", "cifar10", "mnist")},

@@ -123,8 +123,8 @@ class _Training:
         self.steps_per_epoch = loop.steps_per_epoch or steps_per_pass
         if self.steps_per_epoch > steps_per_pass:
             raise ValueError(
-                f"--steps-per-epoch {self.steps_per_epoch} is more than the {steps_per_pass} mini-batches of a pass over "
-                "the training samples: give fewer, or more --epochs"
+                f"--steps-per-epoch {self.steps_per_epoch} is more than the {steps_per_pass} mini-batches of a pass "
+                "over the training samples: give fewer, or more --epochs"
             )
         self.epochs_per_pass = steps_per_pass // self.steps_per_epoch
         transform = make_optimizer(optimizer, epochs=self.epochs, steps_per_epoch=self.steps_per_epoch)

@@ -4,6 +4,11 @@ from ._batches import count_samples as count_samples
 from ._batches import padded_batches as padded_batches
 from ._batches import repeat_rows as repeat_rows
 from ._batches import solve_in_batches as solve_in_batches
+from ._checks import absolute_path as absolute_path
+from ._checks import check_positive as check_positive
+from ._checks import check_range as check_range
+from ._checks import check_sizes as check_sizes
+from ._checks import fill as fill
 from ._config import ADDED_LATER as ADDED_LATER
 from ._config import BATCH_SIZE as BATCH_SIZE
 from ._config import EPOCHS as EPOCHS
@@ -14,11 +19,6 @@ from ._config import Schedule as Schedule
 from ._config import SolverConfig as SolverConfig
 from ._config import Splits as Splits
 from ._config import TaskData as TaskData
-from ._config import absolute_path as absolute_path
-from ._config import check_positive as check_positive
-from ._config import check_range as check_range
-from ._config import check_sizes as check_sizes
-from ._config import fill as fill
 from ._devices import Devices as Devices
 from ._export import TrainedModel as TrainedModel
 from ._export import load_config as load_config

@@ -4,7 +4,8 @@ from dataclasses import replace
 from math import sqrt
 from typing import Any, NamedTuple, TypeVar
 
-from charax.train._config import LoopConfig, OptimizerConfig, SolverConfig, fill
+from charax.train._checks import fill
+from charax.train._config import LoopConfig, OptimizerConfig, SolverConfig
 
 ConfigT = TypeVar("ConfigT", bound=Any)
 _ROWS_SEEN = 2_000_000

@@ -14,7 +14,8 @@ from jaxtyping import Array, Bool, Float, Int, PyTree, UInt32
 
 from charax.nn import split_key
 from charax.train._batches import Batch
-from charax.train._config import STANDARD_OPTIMIZER, OptimizerConfig, fill
+from charax.train._checks import fill
+from charax.train._config import STANDARD_OPTIMIZER, OptimizerConfig
 from charax.train._parameters import Unflatten, flatten_model
 from charax.train._precision import widen
 from charax.train._task import Objective

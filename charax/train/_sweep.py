@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
-from charax.train._config import check_range
+from charax.train._checks import check_range
 from charax.train._progress import AbstractProgress, Silent
 from charax.train._stopping import Interrupted
 

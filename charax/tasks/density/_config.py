@@ -8,6 +8,7 @@ from charax import data, models, solve, train
 from charax.data import Separator
 from charax.models import FlowMethod
 from charax.tasks import density
+from charax.tasks.density._designs import logit_moments, preset_design
 from charax.tasks.density._names import CouplingName, Objective, PathName, TimesName
 from charax.train import (
     ADDED_LATER,
@@ -26,9 +27,6 @@ from charax.train import (
 )
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
-    from numpy import ndarray
-
     from charax.tasks.density._spec import DensityBatch, DensitySpec
     from charax.tasks.density._task import DensityTask
     from charax.tasks.density._transport import TransportSpec, TransportTask
@@ -40,8 +38,6 @@ _MATCHING_STEPS = 100
 and would take most of the time."""
 _EVALUATED = 1_000
 """Images of a split that are evaluated by default, if the flow is matched."""
-_MOMENT_IMAGES = 10_000
-"""Images of which the moments of the logits are taken."""
 
 
 @dataclass(frozen=True)
@@ -233,7 +229,7 @@ class DensityConfig(AbstractConfig):
             loaded, conditional=self.conditional, flip=self._has_flips, context=self.context
         )
         if loaded.levels is not None and self.objective != "likelihood":
-            mean, std = _logit_moments(loaded.train.inputs, models.Pixels(loaded.levels, _alpha(loaded.levels)))
+            mean, std = logit_moments(loaded.train.inputs, loaded.levels)
             spec = replace(spec, logit_mean=mean, logit_std=std)
         splits = Splits(*(spec.batch(*split) for split in (loaded.train, loaded.validation, loaded.test)))
         count = self.evaluated or (_EVALUATED if spec.logit_mean else None)
@@ -328,7 +324,7 @@ class DensityConfig(AbstractConfig):
         Raises:
             ValueError: If a size has no meaning for such samples.
         """
-        preset, solver = self._preset(levels)
+        preset, solver = preset_design(self, levels)
         given = {
             "width": self.width,
             "characteristic_dim": self.characteristic_dim,
@@ -345,48 +341,6 @@ class DensityConfig(AbstractConfig):
             raise ValueError(f"{', '.join(foreign)}: the flow of samples of shape {shape} has no such setting")
         return replace(preset, **given), solver
 
-    def _preset(self, levels: int | None) -> tuple["models.AbstractFlowDesign", "solve.Solver"]:
-        if levels is None:
-            tolerance = 1e-5 if self.objective == "likelihood" else 1e-4
-            return self._vector_preset(), solve.Solver("dopri5", rtol=tolerance, atol=tolerance)
-        if self.preset == "paper":
-            if self.objective != "likelihood":
-                raise ValueError(
-                    "the paper's flow of images has a field for every scale, so it cannot be matched: use --objective "
-                    "likelihood, or preset small"
-                )
-            if self.data not in models.PAPER_FLOWS:
-                raise ValueError(
-                    f"the paper has no flow for {self.data!r}: use preset small, or {', '.join(models.PAPER_FLOWS)}"
-                )
-            return models.paper_flow_design(self.data, self.method), models.PAPER_FLOW_SOLVER
-        if self.objective != "likelihood":
-            design = models.SingleScaleFlowDesign(self.method, levels=levels, alpha=_alpha(levels))
-            return design, solve.Solver("dopri5", rtol=1e-3, atol=1e-3)
-        design = models.ImageFlowDesign(self.method, width=24, depth=2, levels=levels, alpha=_alpha(levels))
-        return design, solve.Solver("bosh3", rtol=1e-2, atol=1e-2)
-
-    def _vector_preset(self) -> "models.VectorFlowDesign":
-        small = self.method == "c-node"
-        if self.preset == "small" and self.objective == "likelihood":
-            return models.VectorFlowDesign(self.method, width=32 if small else 64)
-        if self.preset == "small":
-            toy = self.data in data.TOYS
-            return models.VectorFlowDesign(
-                self.method,
-                width=64,
-                velocity_width=32,
-                activation="silu",
-                frequencies=32 if toy else 8,
-                frequency_scale=1.0 if self.source is not None else 6.0 if toy else 2.0,
-            )
-        if self.data != "circles":
-            raise ValueError(f"the paper has no flow for {self.data!r}: use preset small")
-        # The base distribution is N(0, 0.1·I).
-        return models.VectorFlowDesign(
-            self.method, width=32 if small else 68, timed=False, end_time=10.0, scale=0.1**0.5
-        )
-
     def resolve_paths(self) -> Self:
         known = {*data.DATASETS, *data.TOYS}
         source = None if self.source is None else absolute_path(self.source, known)
@@ -400,22 +354,3 @@ def _first(split: "DensityBatch", count: int | None) -> "DensityBatch":
 
     rows = arange(count)
     return split._replace(**{name: part[rows] for name, part in split._asdict().items() if part is not None})
-
-
-def _alpha(levels: int) -> float:
-    """How far the logit stays away from black and white."""
-    return 1e-6 if levels == 256 else 1e-2
-
-
-def _logit_moments(
-    images: "Float[ndarray, 'n height width channels']", pixels: "models.Pixels"
-) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """The mean and the standard deviation of the logit of every pixel, with one draw of noise per image."""
-    import numpy as np
-    from scipy.special import logit
-
-    rows = images[:_MOMENT_IMAGES]
-    noise = np.random.default_rng(0).uniform(size=rows.shape)
-    logits = logit(pixels.alpha + (1 - 2 * pixels.alpha) * (rows + noise) / pixels.levels)
-    flat = logits.reshape(len(rows), -1)
-    return tuple(flat.mean(axis=0).tolist()), tuple(flat.std(axis=0).clip(min=1e-2).tolist())

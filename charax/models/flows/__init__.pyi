@@ -14,6 +14,8 @@ from ._flow import FlowResult as FlowResult
 from ._guidance import GuidedField as GuidedField
 from ._guidance import hide_context as hide_context
 from ._multiscale import MultiScaleFlow as MultiScaleFlow
+from ._path import FlowPath as FlowPath
+from ._path import follow_flow as follow_flow
 from ._pixels import Pixels as Pixels
 from ._scales import plan_scales as plan_scales
 from ._single_scale import SingleScaleFlow as SingleScaleFlow

@@ -126,18 +126,9 @@ class MultiScaleFlow(AbstractFlow):
         """
         if u.shape[1:] != self.shape:
             raise ValueError(f"this flow is for images of shape {self.shape}, and a batch of them; got {u.shape}")
-        batch = u.shape[0]
         u, log_det = self.pixels.logit(u)
         flows = _Composition(solver, trace, with_energies, key)
-        parts: list[Array] = []
-        for scale in self.scales:
-            u = flows.forward(scale.before, u)
-            if scale.after:
-                u = flows.forward(scale.after, squeeze(u))
-                u, factored_out = jnp.split(u, 2, axis=-1)
-                parts.append(factored_out)
-        parts.append(u)
-        z = jnp.concatenate([part.reshape(batch, -1) for part in parts], axis=1)
+        z = self._apply_scales(u, flows.forward)
         log_det = flows.log_det(log_det)
         return flows.result(z, log_det, normal_log_prob(z) + log_det)
 
@@ -166,6 +157,20 @@ class MultiScaleFlow(AbstractFlow):
         x = self.pixels.expit(self._invert_scales(u, flows.inverse))
         log_det = flows.log_det(-self.pixels.logit(x)[1])
         return flows.result(x, log_det, normal_log_prob(u) - log_det)
+
+    def _apply_scales(
+        self,
+        u: Float[Array, "batch height width channels"],
+        apply: Callable[[tuple[ContinuousFlow, ...], Array], Array],
+    ) -> Float[Array, "batch size"]:
+        """Map logits through the scales in order, with `apply` for the flows of each."""
+        parts: list[Array] = []
+        for scale in self.scales:
+            u = apply(scale.before, u)
+            if scale.after:
+                u, factored_out = jnp.split(apply(scale.after, squeeze(u)), 2, axis=-1)
+                parts.append(factored_out)
+        return jnp.concatenate([part.reshape(len(u), -1) for part in (*parts, u)], axis=1)
 
     def _invert_scales(
         self, z: Float[Array, "batch size"], invert: Callable[[tuple[ContinuousFlow, ...], Array], Array]
@@ -250,6 +255,19 @@ class MultiScaleFlow(AbstractFlow):
         z = temperature * jax.random.normal(key, (check_sampling(n, temperature), self.size))
         x = sample_with_retry(lambda solver: _solve_inverse(self, z, solver), n, solver or Solver())
         return self.pixels.quantise(x)
+
+    def to_pixels(
+        self, state: Float[Array, "batch height width channels"]
+    ) -> Float[Array, "batch height width channels"]:
+        """Show states between two flows as images.
+
+        Args:
+            state: Logits, as `follow_flow` returns them.
+
+        Returns:
+            Images with pixels in [0, 1].
+        """
+        return self.pixels.expit(state)
 
     @property
     def noise_shape(self) -> tuple[int, ...]:

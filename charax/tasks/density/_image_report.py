@@ -1,19 +1,21 @@
-"""The report of a flow of images: samples beside test images, and how noise becomes them along s."""
+"""The report of a flow of images: samples next to test images, and both along s."""
 
 import base64
 import io
+from dataclasses import replace
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import plotly.graph_objects as go
-from jaxtyping import Array, Float
+from jaxtyping import Float
 from plotly.subplots import make_subplots
 
-from charax.models.flows import SingleScaleFlow
-from charax.plotting import Section
-from charax.solve import SolveError, Solver
+from charax.models.flows import FlowPath, MultiScaleFlow, SingleScaleFlow, follow_flow
+from charax.plotting import Followed, Section, curve_sections
+from charax.solve import SolveError
+from charax.tasks.density._path_report import density_section
 from charax.tasks.density._plots import image_sheet
 from charax.tasks.density._spec import DensityBatch
 from charax.tasks.density._task import DensityTask
@@ -22,7 +24,8 @@ _SHOWN, _MOVING, _FRAMES = 64, 16, 17
 
 
 def report_images(task: DensityTask, model: eqx.Module, test: DensityBatch) -> list[Section]:
-    """Samples, and for a flow of one scale how they come about."""
+    """Samples beside test images, and both along s."""
+    assert isinstance(model, SingleScaleFlow | MultiScaleFlow)
     few = test.take(_SHOWN)
     try:
         samples = task.sample_given(model, few)
@@ -35,39 +38,69 @@ def report_images(task: DensityTask, model: eqx.Module, test: DensityBatch) -> l
     _hide_axes(figure)
     alike = " Each sample has the class of the test image in its place." if task.spec.classes else ""
     text = f"Images drawn from the flow, and images that it has not seen.{alike}"
-    sections = [Section("Samples", text, figure)]
-    if isinstance(model, SingleScaleFlow):
-        sections.append(_along_section(task, model, few.take(_MOVING)))
-    return sections
+    return [Section("Samples", text, figure), *_along_sections(task, model, few, samples)]
 
 
-def _along_section(task: DensityTask, model: SingleScaleFlow, few: DensityBatch) -> Section:
-    s, images = images_along(model, task.solver, task.context_of(few), count=len(few.inputs), points=_FRAMES)
-    frames = [go.Frame(name=f"{at:.3g}", data=[_picture(each)]) for at, each in zip(s, images, strict=True)]
+def _along_sections(
+    task: DensityTask, model: SingleScaleFlow | MultiScaleFlow, few: DensityBatch, samples: np.ndarray
+) -> list[Section]:
+    """Test images and samples on their way between images and noise."""
+    scales = model.scales if isinstance(model, MultiScaleFlow) else ()
+    solves = sum(len(scale.before) + len(scale.after) for scale in scales) or 1
+    points = max(3, round((_FRAMES - 1) / solves) + 1)
+    drawn = few._replace(inputs=task.spec.standardizer.apply(samples))
+    of_data, of_samples = (
+        follow_flow(
+            model,
+            jnp.asarray(images.inputs),
+            solver=task.solver,
+            trace=task.evaluation_trace,
+            context=task.context_of(images),
+            points=points,
+            key=jax.random.key(0),
+        )
+        for images in (few, drawn)
+    )
+    both = Followed(
+        of_data.s,
+        np.concatenate([of_data.u, of_samples.u], axis=1),
+        None if of_data.x is None else np.concatenate([of_data.x, of_samples.x], axis=1),  # pyright: ignore[reportCallIssue, reportArgumentType]
+    )
+    labels = np.repeat([0, 1], len(few.inputs))
+    names = ("test images", "samples")
+    own = "Each of the flows has characteristics of its own, which start where those of the one before it ended. "
+    curves = curve_sections(
+        both,
+        labels,
+        names,
+        each="image",
+        ending=f"At s = {of_data.s[-1]:.3g} they should be normally distributed.",
+    )
+    if len(of_data.starts) > 1:
+        curves = [replace(each, text=own + each.text) if "x(s)" in each.title else each for each in curves]
+    return [
+        _frames_section(model, of_samples),
+        density_section(dict(zip(names, (of_data, of_samples), strict=True)), unit="bits per dimension", each="images"),
+        *curves,
+    ]
+
+
+def _frames_section(model: SingleScaleFlow | MultiScaleFlow, path: FlowPath) -> Section:
+    """Some samples, from noise to images."""
+    shown = [(at, np.asarray(model.to_pixels(jnp.asarray(u[:_MOVING])))) for at, u in zip(path.s, path.u, strict=True)]
+    frames = [go.Frame(name=f"{at:.3g}", data=[_picture(images)]) for at, images in reversed(shown)]
     figure = go.Figure(frames[0].data, frames=frames)
     _hide_axes(figure)
+    scales = (
+        " Coarse scales come first: the finer ones start when those above them are done."
+        if len(path.starts) > 1
+        else ""
+    )
     text = (
-        f"Noise of the base distribution, at s = {s[0]:.3g}, becomes samples, at s = 0. The states are shown as "
-        "images: the logits of pixels, back in the range of grey levels."
+        f"Noise of the base distribution, at s = {path.s[-1]:.3g}, becomes the first samples above, at s = 0.{scales} "
+        "The states are shown as images: the logits of pixels, back in the range of grey levels."
     )
     return Section("Samples along s", text, figure)
-
-
-def images_along(
-    model: SingleScaleFlow, solver: Solver, context: Array | None, *, count: int, points: int, seed: int = 0
-) -> tuple[Float[np.ndarray, "points"], Float[np.ndarray, "points count height width channels"]]:
-    """Draw samples, and keep what is on the way to them: s from the base distribution to 0, and images in [0, 1]."""
-    end = float(model.flow.end_time)
-    s = np.linspace(end, 0, points, dtype=np.float32)
-    noise = model.flow.scale * jax.random.normal(jax.random.key(seed), (count, *model.flow.shape))
-    return s, np.asarray(_images_at(model, noise, solver, jnp.asarray(s), context))
-
-
-@eqx.filter_jit
-def _images_at(model: SingleScaleFlow, noise: Array, solver: Solver, at: Array, context: Array | None) -> Array:
-    solution = solver.solve(model.flow.field, noise, s0=at[0], s1=0.0, at=at, context=context)
-    assert solution.trajectory is not None
-    return jax.vmap(model.to_pixels)(solution.trajectory)
 
 
 def _picture(images: Float[np.ndarray, "n height width channels"]) -> go.Image:

@@ -1,6 +1,9 @@
 """The report of a flow: density and samples along s, characteristics, trajectories, samples of tables."""
 
+from dataclasses import replace
+
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import plotly.graph_objects as go
@@ -8,11 +11,12 @@ from jaxtyping import Array, Float
 from plotly.subplots import make_subplots
 
 from charax.fields import Scalar
-from charax.models.flows import ContinuousFlow, ExactTrace
+from charax.models.flows import ContinuousFlow, ExactTrace, follow_flow
 from charax.models.flows._augmented_field import AugmentedField
 from charax.plotting import C_NODE, EXACT, Followed, Section, curve_sections
 from charax.solve import SolveError, Solver
 from charax.tasks.density._image_report import report_images
+from charax.tasks.density._path_report import density_section
 from charax.tasks.density._plots import trajectories_of
 from charax.tasks.density._spec import DensityBatch
 from charax.tasks.density._task import DensityTask
@@ -21,7 +25,7 @@ from charax.train import Splits
 _SIDE, _FRAMES, _POINTS, _CURVES = 81, 13, 1500, 90
 _COLUMNS = 6
 _FEW = 300
-"""Rows up to which points are large enough to be seen one by one."""
+"""Rows up to which points are large enough to be seen one by one, and whose density is followed."""
 _RADII = ("innermost third of the data", "middle third", "outermost third")
 
 
@@ -34,7 +38,7 @@ def report_flow(task: DensityTask, model: eqx.Module, splits: Splits) -> list[Se
     few = test.take(_POINTS)
     is_conditional = bool(spec.classes or spec.context)
     sections = [] if is_conditional or len(spec.shape) != 1 or spec.shape[0] > 2 else [_along_section(task, model, few)]
-    sections.append(_samples_section(task, model, few))
+    sections += _samples_sections(task, model, few, with_density=not sections)
     if len(spec.shape) == 1:
         sections += _curves(task, model, few.take(_CURVES))
     return sections
@@ -131,18 +135,35 @@ def _points_trace(x: np.ndarray, y: np.ndarray, *, size: float) -> go.Scatter:
     return go.Scatter(x=x, y=y, mode="markers", marker=marker, name="test points")
 
 
-def _samples_section(task: DensityTask, model: ContinuousFlow, few: DensityBatch) -> Section:
-    """Samples beside test rows, each with the class and the context of a test row if there are any."""
+def _samples_sections(
+    task: DensityTask, model: ContinuousFlow, few: DensityBatch, *, with_density: bool
+) -> list[Section]:
+    """Samples beside test rows, each with the class and the context of a test row if there are any; both along s."""
     spec = task.spec
     try:
         samples = task.sample_given(model, few)
     except SolveError as error:
-        return Section("Samples", f"There are no samples: {error}")
+        return [Section("Samples", f"There are no samples: {error}")]
     data = spec.standardizer.inverse(spec.join_columns(np.asarray(few.inputs), few.context))  # pyright: ignore[reportArgumentType]
     given = [*(["class"] if spec.classes else []), *spec.context_names]
     like = f" Each sample is drawn given the {' and the '.join(given)} of a test row." if given else ""
     section = _pairs_section(task, samples, data)
-    return Section(section.title, section.text + like, section.figure)
+    section = replace(section, text=section.text + like)
+    if not with_density:
+        return [section]
+    drawn = spec.batch(spec.standardizer.apply(samples), np.asarray(few.targets)).take(_FEW)
+    paths = {
+        name: follow_flow(
+            model,
+            jnp.asarray(rows.inputs),
+            solver=task.solver,
+            trace=task.evaluation_trace,
+            context=task.context_of(rows),
+            key=jax.random.key(0),
+        )
+        for name, rows in (("test rows", few.take(_FEW)), ("samples", drawn))
+    }
+    return [section, density_section(paths, unit="negative log-likelihood, nats", each="rows")]
 
 
 def _pairs_section(task: DensityTask, samples: np.ndarray, data: np.ndarray) -> Section:

@@ -1,14 +1,15 @@
 """The report of a flow."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import charax
 from charax.fields import PlainField
-from charax.models.flows import ContinuousFlow, SingleScaleFlowDesign
+from charax.models.flows import ContinuousFlow, Hutchinson, ImageFlowDesign, SingleScaleFlowDesign, follow_flow
+from charax.models.flows._continuous import normal_log_prob
 from charax.solve import Solver
-from charax.tasks.density._image_report import images_along
 from charax.tasks.density._report import density_at
 
 SOLVER = charax.SolverConfig(solver="euler", steps=1)
@@ -41,6 +42,17 @@ def test_the_density_moves_to_the_normal_distribution(blob):
         np.testing.assert_allclose(np.sort(states), np.sort(points), atol=1e-5)
 
 
+def test_followed_densities_are_those_of_a_picture():
+    flow = ContinuousFlow(PlainField(lambda u: -u * (1 + u**2), reads=("u",)), (2,))
+    solver, points = Solver("dopri5", rtol=1e-6, atol=1e-6), jnp.array([[-1.0, 0.0], [0.5, 1.0]])
+    path = follow_flow(flow, points, solver=solver, points=3)
+    axis, density = density_at(flow, 0.0, solver, reach=1.0, points=5)
+    at = lambda point: density[np.searchsorted(axis, point[1]), np.searchsorted(axis, point[0])]
+    np.testing.assert_allclose(np.exp(path.log_prob[0]), [at(point) for point in points], rtol=1e-4)
+    np.testing.assert_allclose(path.loss[-1], -path.log_prob[0], rtol=1e-5)
+    assert path.x is None
+
+
 def test_the_density_at_s_is_that_of_the_rest_of_the_flow():
     # du/ds = -u: at s the points are exp(1 - s) times normal numbers.
     flow = ContinuousFlow(PlainField(lambda u: -u, reads=("u",)), (2,))
@@ -53,11 +65,12 @@ def test_the_density_at_s_is_that_of_the_rest_of_the_flow():
 
 @pytest.mark.slow
 def test_tables_show_samples_beside_the_data(pair):
-    section, trajectories = report(data=str(pair), method="node", conditional=True)
+    section, density, trajectories = report(data=str(pair), method="node", conditional=True)
     assert section.title == "Samples"
     assert section.text.endswith("Each sample is drawn given the class of a test row.")
     assert section.figure.layout.xaxis.title.text == "a"
-    assert trajectories.title == "Trajectories u(s)"
+    assert (density.title, trajectories.title) == ("Density along s", "Trajectories u(s)")
+    assert [trace.name for trace in density.figure.data if trace.showlegend] == ["test rows", "samples"]
     assert {trace.name for trace in trajectories.figure.data} >= {"low", "high"}
 
 
@@ -65,7 +78,7 @@ def test_tables_show_samples_beside_the_data(pair):
 def test_rows_of_many_columns_given_one_of_them_show_all_columns(tmp_path):
     x = np.random.default_rng(0).normal(size=(80, 3))
     (tmp_path / "three.csv").write_text("\n".join(["a,b,c", *(",".join(map(str, row)) for row in x)]))
-    section, trajectories = report(data=str(tmp_path / "three.csv"), method="node", context=("b",))
+    section, _, trajectories = report(data=str(tmp_path / "three.csv"), method="node", context=("b",))
     assert [trace.type for trace in section.figure.data] == ["splom", "splom"]
     rows, samples = ([dimension["values"] for dimension in trace.dimensions] for trace in section.figure.data)
     assert [dimension.label for dimension in section.figure.data[0].dimensions] == ["a", "b", "c"]
@@ -84,17 +97,43 @@ def test_a_density_on_a_line_moves_along_s(tmp_path):
     assert not points.y.any()
 
 
+IMAGE_FLOWS = {
+    "several scales": ImageFlowDesign("c-node", width=4, depth=1, blocks=2),
+    "one scale": SingleScaleFlowDesign("c-node", width=4, characteristic_dim=2),
+}
+
+
 @pytest.mark.slow
-def test_images_show_samples_beside_the_data():
-    (section,) = report(data="digits", method="node", blocks=1)
-    assert [trace.type for trace in section.figure.data] == ["image", "image"]
-    assert all(trace.source.startswith("data:image/png;base64,") for trace in section.figure.data)
+@pytest.mark.parametrize(("settings", "starts"), [({"blocks": 1}, 2), ({"objective": "matching"}, 0)])
+def test_images_show_samples_and_densities_along_s(settings, starts):
+    sections = report(data="digits", characteristic_dim=2, **settings)
+    titles = "Samples, Samples along s, Density along s, Learned characteristics x(s), Trajectories u(s)"
+    assert [each.title for each in sections] == titles.split(", ")
+    samples, along, density, characteristics, _ = sections
+    assert [trace.type for trace in samples.figure.data] == ["image", "image"]
+    assert all(trace.source.startswith("data:image/png;base64,") for trace in samples.figure.data)
+    pictures = [frame.data[0].source for frame in along.figure.frames]
+    assert along.figure.frames[-1].name == "0"
+    assert len(set(pictures)) == len(pictures)
+    assert len(density.figure.layout.shapes) == 2 * starts  # a line per panel where the next flow starts
+    assert {trace.name for trace in characteristics.figure.data} >= {"test images", "samples"}
 
 
-def test_samples_of_a_flow_of_one_scale_come_from_noise():
-    flow = SingleScaleFlowDesign("node", width=4).build((4, 4, 1), key=jax.random.key(0))
-    s, images = images_along(flow, Solver("midpoint", steps=2), None, count=3, points=5)
-    assert (s[0], s[-1]) == (1, 0)
-    drawn = flow.sample(3, key=jax.random.key(0), solver=Solver("midpoint", steps=2))
-    np.testing.assert_allclose(np.floor(255.99 * images[-1]), drawn, atol=1)
-    assert not np.allclose(images[0], images[-1])
+@pytest.mark.parametrize("name", IMAGE_FLOWS)
+def test_densities_along_s_are_those_of_the_flow_at_both_ends(name):
+    flow = IMAGE_FLOWS[name].build((8, 8, 1), key=jax.random.key(0))
+    images = jnp.asarray(np.random.default_rng(0).integers(0, 256, (3, 8, 8, 1)), jnp.float32)
+    how = {"solver": Solver("midpoint", steps=2), "trace": Hutchinson(), "key": jax.random.key(1)}
+    path = follow_flow(flow, images, points=3, **how)
+    exact = flow.evaluate(images, **how)
+    np.testing.assert_allclose(path.loss[-1], flow.loss(exact.log_prob), rtol=1e-5)
+    np.testing.assert_allclose(path.log_prob[-1], normal_log_prob(exact.u), rtol=1e-5)
+    np.testing.assert_allclose(np.sort(path.u[-1].ravel()), np.sort(exact.u.ravel()), atol=1e-5)
+    assert path.s.tolist() == pytest.approx(np.linspace(0, len(path.starts), 2 * len(path.starts) + 1))
+    # At s = 0 a state is an image, and its log-density what the flow has learned of its logits.
+    pixels = np.asarray(flow.to_pixels(jnp.asarray(path.u[0])))
+    np.testing.assert_allclose(np.floor(256 * pixels), images, atol=1)
+    widths = 1.0 if name != "one scale" else flow.std[0]
+    y = np.asarray(path.u[0]) * widths
+    of_logits = np.log((1 - 2e-6) / (jax.nn.sigmoid(y) * jax.nn.sigmoid(-y))).reshape(3, -1).sum(1)
+    np.testing.assert_allclose(path.log_prob[0] + of_logits, exact.log_prob, rtol=1e-4)

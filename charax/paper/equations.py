@@ -1,4 +1,4 @@
-"""Equations from scattered samples: the structured form beside models that know no equation."""
+"""Equations from scattered samples: the structured form next to models that know no equation."""
 
 import itertools
 import math

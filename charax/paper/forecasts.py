@@ -1,4 +1,4 @@
-"""Forecasts from windows of past observations, beside persistence and a linear autoregression."""
+"""Forecasts from windows of past observations, next to persistence and a linear autoregression."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -68,7 +68,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Forecasts(AbstractExperiment):
-    """Forecasts of pharmacokinetics, sunspots and two simulated systems from past observations, beside persistence,
+    """Forecasts of pharmacokinetics, sunspots and two simulated systems from past observations, next to persistence,
     seasonal persistence and a linear autoregression, with the coverage of prediction intervals. It resumes."""
 
     name: ClassVar[str] = "forecasts"
@@ -128,7 +128,7 @@ def _rows(name: Name, results: Sequence[Mapping[str, Any]]) -> list[dict[str, An
 def evaluate(
     config: ForecastConfig, period: float | None, *, progress: AbstractProgress | None = None
 ) -> dict[str, Any]:
-    """Train, and test beside the baselines on the same windows."""
+    """Train, and test next to the baselines on the same windows."""
     from charax.paper import _forecast_baselines as baselines
 
     config = replace(config, data=find_file(config.data))

@@ -1,4 +1,4 @@
-"""Metrics for TensorBoard, beside `metrics.jsonl`."""
+"""Metrics for TensorBoard, next to `metrics.jsonl`."""
 
 import json
 from pathlib import Path

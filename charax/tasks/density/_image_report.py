@@ -24,7 +24,7 @@ _SHOWN, _MOVING, _FRAMES = 64, 16, 17
 
 
 def report_images(task: DensityTask, model: eqx.Module, test: DensityBatch) -> list[Section]:
-    """Samples beside test images, and both along s."""
+    """Samples next to test images, and both along s."""
     assert isinstance(model, SingleScaleFlow | MultiScaleFlow)
     few = test.take(_SHOWN)
     try:

@@ -138,7 +138,7 @@ def _points_trace(x: np.ndarray, y: np.ndarray, *, size: float) -> go.Scatter:
 def _samples_sections(
     task: DensityTask, model: ContinuousFlow, few: DensityBatch, *, with_density: bool
 ) -> list[Section]:
-    """Samples beside test rows, each with the class and the context of a test row if there are any; both along s."""
+    """Samples next to test rows, each with the class and the context of a test row if there are any; both along s."""
     spec = task.spec
     try:
         samples = task.sample_given(model, few)

@@ -9,6 +9,8 @@ from jaxtyping import Float, Int
 from charax.plotting._palette import CLASSES
 
 _SHOWN_CLASSES = 20
+_SPACE_HEIGHT = 560
+"""Pixels: a box in space needs more of them than a plane."""
 
 
 def principal_directions(
@@ -109,13 +111,15 @@ def moving_curves(
     spans = [_span(curves[..., i]) for i in range(curves.shape[-1])]
     if curves.shape[-1] == 3:
         scene = {
-            f"{axis}axis": {"title": {"text": title}, "range": span}
+            f"{axis}axis": {"title": {"text": title}, "range": span, "nticks": 5, "tickangle": 0}
             for axis, title, span in zip("xyz", axes, spans, strict=True)
         }
-        # From a little further away than by default, so that the titles of the axes are inside the picture.
-        camera = {"eye": {"x": 1.5, "y": 1.5, "z": 1.2}, "center": {"x": 0, "y": 0, "z": -0.12}}
+        # From further away than by default, so that the box and the titles of its axes are inside the picture.
+        camera = {"eye": {"x": 1.6, "y": 1.6, "z": 1.1}, "center": {"x": 0, "y": 0, "z": -0.1}}
         figure.update_layout(
-            scene={**scene, "aspectmode": "cube", "camera": camera}, margin={"l": 0, "r": 0, "t": 0, "b": 0}
+            scene={**scene, "aspectmode": "cube", "camera": camera},
+            margin={"l": 0, "r": 0, "t": 0, "b": 0},
+            height=_SPACE_HEIGHT,
         )
     else:
         figure.update_xaxes(title_text=axes[0], range=spans[0])
@@ -149,7 +153,7 @@ def _line(curves: np.ndarray, color: str) -> go.Scatter | go.Scatter3d:
     """All curves of a class as one, with gaps between them."""
     gaps = np.full((1, *curves.shape[1:]), np.nan, curves.dtype)
     joined = np.concatenate([curves, gaps]).swapaxes(0, 1).reshape(-1, curves.shape[-1])
-    style = {"mode": "lines", "line": {"color": color, "width": 2}, "opacity": 0.35}
+    style = {"mode": "lines", "line": {"color": color, "width": 3}, "opacity": 0.5}
     return _coordinates(joined, **style, showlegend=False, hoverinfo="skip")
 
 

@@ -22,7 +22,7 @@
       if (/^scene\d*$/.test(name)) {
         merged[name] = { ...given[name] };
         for (const one of ["xaxis", "yaxis", "zaxis"]) {
-          merged[name][one] = { gridcolor: css("--line"), color: css("--ink"), backgroundcolor: "rgba(0,0,0,0)", ...given[name][one] };
+          merged[name][one] = { gridcolor: css("--line"), zerolinecolor: css("--line"), color: css("--ink"), backgroundcolor: "rgba(0,0,0,0)", ...given[name][one] };
         }
         merged[name].camera = figure.camera || given[name].camera;
       }
@@ -30,12 +30,18 @@
     return merged;
   }
 
-  // In a narrow window, panels that are side by side are put below each other, each as high as all were together.
+  // In a narrow window, panels that are side by side are put below each other, each as high as all were together,
+  // and a box in space is made small enough to be seen as a whole.
   function stackPanels(figure, layout) {
     const numbers = Object.keys(layout).filter((name) => /^xaxis\d*$/.test(name)).map((name) => name.slice(5));
     const panels = numbers.filter((number) => layout[`xaxis${number}`].domain && layout[`yaxis${number}`]?.domain);
     const columns = new Set(panels.map((number) => layout[`xaxis${number}`].domain[0])).size;
     figure.plot.style.height = "";
+    if (layout.scene && figure.plot.clientWidth <= NARROW) { // a box in space is scaled by the height
+      layout.height = Math.min(layout.height || Infinity, 1.05 * figure.plot.clientWidth);
+      figure.plot.style.height = `${layout.height}px`;
+      return layout;
+    }
     if (columns < 2 || panels.length !== numbers.length || figure.plot.clientWidth > NARROW) return layout;
     figure.plot.style.height = `${0.8 * columns * figure.plot.clientHeight}px`;
     const gap = 0.2 / panels.length, each = (1 - gap * (panels.length - 1)) / panels.length;

@@ -21,7 +21,13 @@ def spread_curves(x: Float[np.ndarray, "points n k"]) -> tuple[Float[np.ndarray,
 
 
 def curve_sections(
-    followed: Followed, labels: Int[np.ndarray, "n"], classes: Sequence[str], *, each: str, ending: str = ""
+    followed: Followed,
+    labels: Int[np.ndarray, "n"],
+    classes: Sequence[str],
+    *,
+    each: str,
+    ending: str = "",
+    colors: Sequence[str] | None = None,
 ) -> list[Section]:
     """Show the learned characteristics x(s), if there are any, and the trajectories u(s).
 
@@ -31,6 +37,7 @@ def curve_sections(
         classes: The names of the classes.
         each: What one curve is, such as "test sample, coloured by its class".
         ending: A sentence about what follows the states.
+        colors: The colours of the classes.
 
     Returns:
         One or two sections.
@@ -53,10 +60,12 @@ def curve_sections(
         less = " They lie on top of each other, so their differences from the mean curve are shown." if coincide else ""
         text = f"One curve per {each}.{shown}{less} Drag to turn, move the slider to follow them."
         names = [f"x<sub>{i + 1}</sub>{' minus mean' if coincide else ''}" for i in range(x.shape[2])]
-        sections.append(Section("Learned characteristics x(s)", text, moving_curves(curves, s, labels, classes, names)))
+        figure = moving_curves(curves, s, labels, classes, names, colors=colors)
+        sections.append(Section("Learned characteristics x(s)", text, figure))
     coordinates, names = principal_directions(u)
     text = (
         f"The states, one curve per {each}, in the directions in which they vary most, with their shares of the "
         f"variance.{f' {ending}' if ending else ''}"
     )
-    return [*sections, Section("Trajectories u(s)", text, moving_curves(coordinates, s, labels, classes, names))]
+    figure = moving_curves(coordinates, s, labels, classes, names, colors=colors)
+    return [*sections, Section("Trajectories u(s)", text, figure)]

@@ -15,7 +15,7 @@ from plotly.subplots import make_subplots
 from charax.models.flows import FlowPath, MultiScaleFlow, SingleScaleFlow, follow_flow
 from charax.plotting import Followed, Section, curve_sections
 from charax.solve import SolveError
-from charax.tasks.density._path_report import density_section
+from charax.tasks.density._path_report import COLORS, density_section
 from charax.tasks.density._plots import image_sheet
 from charax.tasks.density._spec import DensityBatch
 from charax.tasks.density._task import DensityTask
@@ -74,6 +74,7 @@ def _along_sections(
         labels,
         names,
         each="image",
+        colors=COLORS,
         ending=f"At s = {of_data.s[-1]:.3g} they should be normally distributed.",
     )
     if len(of_data.starts) > 1:

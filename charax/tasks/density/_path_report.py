@@ -9,7 +9,8 @@ from plotly.subplots import make_subplots
 from charax.models.flows import FlowPath
 from charax.plotting import C_NODE, EXACT, Section
 
-_COLORS = (EXACT, C_NODE)
+COLORS = (EXACT, C_NODE)
+"""Of data and of samples."""
 
 
 def density_section(paths: Mapping[str, FlowPath], *, unit: str, each: str) -> Section:
@@ -23,10 +24,10 @@ def density_section(paths: Mapping[str, FlowPath], *, unit: str, each: str) -> S
     Returns:
         The section.
     """
-    titles = [f"log-density of {each} at s", f"loss of {each} if the flow ended at s"]
+    titles = ["log-density at s", "loss if the flow ended at s"]
     figure = make_subplots(1, 2, horizontal_spacing=0.12, subplot_titles=titles)
     size = next(iter(paths.values())).u[0, 0].size
-    for (name, path), color in zip(paths.items(), _COLORS, strict=True):
+    for (name, path), color in zip(paths.items(), COLORS, strict=True):
         for column, values in enumerate((path.log_prob / size, path.loss), start=1):
             for trace in _mean_and_range(path.s, values, name, color, is_first=column == 1):
                 figure.add_trace(trace, row=1, col=column)

@@ -116,7 +116,8 @@ def test_images_show_samples_and_densities_along_s(settings, starts):
     assert along.figure.frames[-1].name == "0"
     assert len(set(pictures)) == len(pictures)
     assert len(density.figure.layout.shapes) == 2 * starts  # a line per panel where the next flow starts
-    assert {trace.name for trace in characteristics.figure.data} >= {"test images", "samples"}
+    colors = {trace.name: trace.marker.color for trace in characteristics.figure.data if trace.name}
+    assert colors == {trace.name: trace.line.color for trace in density.figure.data if trace.showlegend}
 
 
 @pytest.mark.parametrize("name", IMAGE_FLOWS)

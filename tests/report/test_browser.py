@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 import pytest
 from plotly.subplots import make_subplots
 
-from charax.plotting import Details, Section, moving_curves
+from charax.plotting import C_NODE, Details, Section, moving_curves
 from charax.report._html import block, content, write_page
 from charax.report._tables import number, table
 
@@ -26,7 +26,7 @@ def page(tmp_path_factory) -> Path:
     cells = Section("Cells", "Four.", heat, details)
     panels = make_subplots(1, 2)
     for column in (1, 2):
-        panels.add_scatter(x=[0, 1], y=[0, 1], row=1, col=column)
+        panels.add_scatter(x=[0, 1], y=[0, 1], line={"color": C_NODE}, row=1, col=column)
     rows = [["one", number(10.0)], ["two", number(9.0)], ["three", number(None)]]
     path = tmp_path_factory.mktemp("report") / "report.html"
     body = [
@@ -102,6 +102,10 @@ def test_it_fits_the_window_and_takes_its_theme(theme, width, window, page):
     assert not window.is_too_wide()
     background = window.run("return getComputedStyle(document.body).backgroundColor")
     assert (background == "rgb(255, 255, 255)") == (theme == "light")
+    window.run("document.querySelector('#panels').scrollIntoView()")
+    window.wait(lambda: window.run("return document.querySelector('#panels [data-ready]')"))
+    stroke = window.run("return document.querySelector('#panels .js-line').style.stroke")
+    assert stroke == ("rgb(0, 114, 178)" if theme == "light" else "rgb(86, 180, 233)")
     smallest = window.run(
         "return Math.min(...[...document.querySelectorAll('text, td, p, small, label, button, a')]"
         ".map(each => parseFloat(getComputedStyle(each).fontSize)))"
@@ -110,6 +114,16 @@ def test_it_fits_the_window_and_takes_its_theme(theme, width, window, page):
     window.find("#theme").click()
     assert window.run("return document.documentElement.dataset.theme") != theme
     assert window.errors() == []
+
+
+def test_a_box_in_space_is_no_wider_than_a_narrow_window(window, page):
+    window.resize(400)
+    window.open(page)
+    window.run("document.querySelector('#curves').scrollIntoView()")
+    window.wait(lambda: window.run("return document.querySelector('#curves [data-ready]')"))
+    place = window.run("return document.querySelector('#curves .plot').getBoundingClientRect()")
+    assert place["height"] < 1.1 * place["width"]
+    window.resize(1400)
 
 
 @pytest.mark.parametrize(("width", "rows"), [(1400, 1), (400, 2)])

@@ -5,6 +5,13 @@
   const css = (name) => getComputedStyle(root).getPropertyValue(name).trim();
   const figures = [];
   const NARROW = 560;
+  // The blue and the grey of the palette are too dark on a dark page: its sky blue and a lighter grey take their places.
+  const LIGHTER = { "#0072b2": "#56b4e9", "#6b6b6b": "#a3adb7" };
+
+  function themeColors(value) {
+    if (root.dataset.theme !== "dark") return structuredClone(value);
+    return JSON.parse(JSON.stringify(value).replace(/#0072b2|#6b6b6b/g, (color) => LIGHTER[color]));
+  }
 
   function themeLayout(figure) {
     const axis = { gridcolor: css("--line"), zerolinecolor: css("--line"), linecolor: css("--line"), automargin: true };
@@ -12,7 +19,7 @@
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
       font: { color: css("--ink"), size: 13, family: "system-ui, sans-serif" },
       legend: { orientation: "h", yref: "container", y: 0, yanchor: "bottom", itemsizing: "constant" },
-      margin: { l: 60, r: 15, t: 30, b: 70 },
+      margin: { l: 60, r: 15, t: figure.layout.annotations ? 60 : 30, b: 70 }, // the buttons are above titles of panels
       modebar: { bgcolor: "rgba(0,0,0,0)", color: css("--faint"), activecolor: css("--accent") },
     };
     const given = figure.layout;
@@ -60,7 +67,9 @@
     if (figure.drawn) return;
     figure.drawn = true;
     const config = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["lasso2d", "select2d"] };
-    const content = { data: structuredClone(figure.data), layout: stackPanels(figure, themeLayout(figure)), config, frames: figure.frames || [] };
+    const content = {
+      data: themeColors(figure.data), layout: stackPanels(figure, themeLayout(figure)), config, frames: themeColors(figure.frames || []),
+    };
     Plotly.newPlot(figure.plot, content).then(() => {
       if (figure.index > 0) showFrame(figure, figure.index);
       figure.plot.on("plotly_relayout", (change) => { if (change["scene.camera"]) figure.camera = change["scene.camera"]; });

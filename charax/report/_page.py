@@ -63,7 +63,7 @@ def _render(runs: Sequence[Run], names: Sequence[str]) -> str:
     intervals = [metric_intervals(run) for run in runs]
     solid = "Solid: validation. Dotted: training."
     curves = [
-        Section("Learning curves", solid, learning_curves(runs, names, _MAIN)),
+        Section("Learning curves", f"{solid}{matching_note(runs)}", learning_curves(runs, names, _MAIN)),
         _evaluations(runs, names, solid),
     ]
     parts = [
@@ -84,6 +84,13 @@ def _render(runs: Sequence[Run], names: Sequence[str]) -> str:
     parts += [block(title, cells) for title, cells in by_title.items()]
     trained = [(name if len(runs) > 1 else None, describe_training(run)) for run, name in zip(runs, names, strict=True)]
     return "\n".join([*parts, block("What was trained", trained)])
+
+
+def matching_note(runs: Sequence[Run]) -> str:
+    """A sentence about the training curves of flow matching, whose loss is another one than that of validation."""
+    if not any(str(getattr(run.config, "objective", "")).startswith("matching") for run in runs):
+        return ""
+    return " In training, flow matching has a loss of its own: the error of the velocity, not the likelihood."
 
 
 def _evaluations(runs: Sequence[Run], names: Sequence[str], solid: str) -> Section:

@@ -14,7 +14,7 @@ from charax.plotting import Details, Section
 from charax.report import Interval, metric_intervals, write_report
 from charax.report._curves import learning_curves, log_ticks, run_colors
 from charax.report._html import block, content, write_page
-from charax.report._page import short_names
+from charax.report._page import matching_note, short_names
 from charax.report._tables import spell_interval, table
 from charax.train import LoopConfig, Splits, TrainedModel
 from tests.train.line_task import LineTask, Points
@@ -85,6 +85,12 @@ def test_an_axis_has_ticks_whatever_its_range():
     nll = SimpleNamespace(epochs=[{**row, "validation_nll": 1.0} for row in flat.epochs], config=flat.config)
     assert learning_curves([nll], ["one"], ("loss",)).layout.yaxis.title.text == "negative log-likelihood"
     assert learning_curves([nll, flat], ["one", "two"], ("loss",)).layout.yaxis.title.text == "loss"
+
+
+def test_the_training_loss_of_flow_matching_is_said_to_be_another_one():
+    run = lambda objective: SimpleNamespace(config=SimpleNamespace(objective=objective))
+    assert matching_note([run("likelihood"), SimpleNamespace(config=SimpleNamespace())]) == ""
+    assert "loss of its own" in matching_note([run("likelihood"), run("matching")])
 
 
 class Share(LineTask):

@@ -1,5 +1,7 @@
 from ._augmentation import random_affine as random_affine
 from ._augmentation import random_flip_crop as random_flip_crop
+from ._autoregression import Autoregression as Autoregression
+from ._autoregression import fit_autoregression as fit_autoregression
 from ._dataset import Dataset as Dataset
 from ._dataset import load_dataset as load_dataset
 from ._density import DensityData as DensityData
@@ -9,10 +11,6 @@ from ._encoder import LeftOut as LeftOut
 from ._encoder import TableEncoder as TableEncoder
 from ._errors import DataError as DataError
 from ._errors import DataWarning as DataWarning
-from ._forecast_windows import ForecastWindowData as ForecastWindowData
-from ._forecast_windows import ForecastWindows as ForecastWindows
-from ._forecast_windows import WindowRequest as WindowRequest
-from ._forecast_windows import WindowUnits as WindowUnits
 from ._forecast_windows import load_forecast_windows as load_forecast_windows
 from ._forecast_windows import read_window_request as read_window_request
 from ._inputs import read_inputs as read_inputs
@@ -49,6 +47,10 @@ from ._splitting import Split as Split
 from ._splitting import stratified_split as stratified_split
 from ._standardizer import Standardizer as Standardizer
 from ._stored import AbstractStoredRows as AbstractStoredRows
+from ._windows import ForecastWindowData as ForecastWindowData
+from ._windows import ForecastWindows as ForecastWindows
+from ._windows import WindowRequest as WindowRequest
+from ._windows import WindowUnits as WindowUnits
 from .files._columns import Columns as Columns
 from .files._layout import Separator as Separator
 from .sources._catalogue import DATASETS as DATASETS

@@ -2,143 +2,24 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int, Int32
+from jaxtyping import Float64, Int
 
+from charax.data._autoregression import fit_autoregression
 from charax.data._errors import DataError
 from charax.data._limits import check_limit
 from charax.data._names import HoldOut
 from charax.data._standardizer import Standardizer
+from charax.data._windows import ForecastWindowData, ForecastWindows, WindowRequest, WindowUnits
 from charax.data.files._dispatch import find_path, read_raw_series
 from charax.data.files._series import RawSeries, SeriesRequest
 from charax.data.sources._dynamics import DYNAMICS, sample_dynamics
 
 _MIN_ROWS = 4
 _MIN_SERIES = 3
-
-
-class ForecastWindows(NamedTuple):
-    """Past observations and the ones that follow, in scaled units.
-
-    ```python
-    from charax.data import load_forecast_windows
-
-    windows = load_forecast_windows("pendulum", history=5, horizon=3).train
-    assert windows.past_values.shape[1:] == (5, 2) and windows.values.shape[1:] == (3, 2)
-    ```
-    """
-
-    past_times: Float32[np.ndarray, "n history"]
-    """The time since the first observation of the window; behind the end it increases further."""
-    past_values: Float32[np.ndarray, "n history channels"]
-    """The values and the known columns; NaN where one is missing, and behind the end."""
-    past_lengths: Int32[np.ndarray, "n"]
-    """The number of past observations."""
-    times: Float32[np.ndarray, "n horizon"]
-    """The time since the last past observation; the last one is repeated."""
-    known: Float32[np.ndarray, "n horizon known"]
-    """The known columns at these times."""
-    values: Float32[np.ndarray, "n horizon values"]
-    """The values at these times; NaN where one is missing, and behind the end."""
-    series: Int32[np.ndarray, "n"]
-    """The number of the series, in the order of the file."""
-    origin: Int32[np.ndarray, "n"]
-    """The row of the last past observation within its series."""
-
-    def take(self, rows: np.ndarray) -> "ForecastWindows":
-        """Select windows.
-
-        Args:
-            rows: Their indices, or a mask.
-
-        Returns:
-            The selected windows.
-        """
-        return ForecastWindows(*(part[rows] for part in self))
-
-
-@dataclass(frozen=True)
-class WindowUnits:
-    """The columns of windows and their units, as plain numbers.
-
-    ```python
-    from charax.data import Standardizer, WindowUnits
-
-    units = WindowUnits("city", "day", ("rain",), ("week",), Standardizer((0.0, 3.0), (2.0, 1.0)), 7.0, 10, 5, 4.0, 1.0)
-    assert units.value_standardizer.std == (2.0,)
-    ```
-    """
-
-    series: str
-    """The column that names the series."""
-    time: str
-    """The column of the times."""
-    values: tuple[str, ...]
-    """The columns to forecast."""
-    known: tuple[str, ...]
-    """The columns that are known at all times, also in the future."""
-    standardizer: Standardizer
-    """How the values and the known columns are scaled."""
-    time_unit: float
-    """The unit of time: as long as the longer one of history and horizon is on average."""
-    history: int
-    """The maximum number of past observations."""
-    horizon: int
-    """The number of observations to forecast in training."""
-    last_time: float
-    """The longest time between a window and a forecast in training, in units of the data."""
-    longest_gap: float
-    """The longest time between two observations in training, in units of the data."""
-
-    @property
-    def value_standardizer(self) -> Standardizer:
-        """How the values are scaled."""
-        count = len(self.values)
-        return Standardizer(self.standardizer.mean[:count], self.standardizer.std[:count])
-
-
-@dataclass(frozen=True)
-class ForecastWindowData:
-    """Windows in three splits.
-
-    ```python
-    from charax.data import load_forecast_windows
-
-    data = load_forecast_windows("lotka-volterra", history=5, horizon=3)
-    assert data.units.values == ("prey", "predators")
-    ```
-    """
-
-    train: ForecastWindows
-    """The training split."""
-    validation: ForecastWindows
-    """The split on which the best weights are selected and the prediction intervals are calibrated."""
-    test: ForecastWindows
-    """The test split."""
-    units: WindowUnits
-    """The columns and their units."""
-
-
-class WindowRequest(NamedTuple):
-    """What to forecast: one window per series, and the rows of the answer.
-
-    ```python
-    from charax.data import WindowRequest
-
-    assert WindowRequest._fields == ("windows", "names", "rows")
-    ```
-    """
-
-    windows: ForecastWindows
-    """One window per series."""
-    names: list[str]
-    """The names of the series."""
-    rows: list[tuple[int, int, float]]
-    """For every row of the answer its series, its position among the times of the window, and the time."""
 
 
 def load_forecast_windows(
@@ -192,7 +73,15 @@ def load_forecast_windows(
     _check_known(raw, len(values), [np.arange(len(times)) for times in raw.times])
     cuts = cut_times(raw) if hold_out == "times" else cut_series(raw, seed)
     units = fit_units(raw, cuts, (series, time, values, known), history, horizon)
-    return ForecastWindowData(*(split_windows(raw, cuts, number, units) for number in range(3)), units=units)
+    return anchor_windows(*(split_windows(raw, cuts, number, units) for number in range(3)), units=units)
+
+
+def anchor_windows(
+    train: ForecastWindows, validation: ForecastWindows, test: ForecastWindows, units: WindowUnits
+) -> ForecastWindowData:
+    """Fit the linear forecast that a model corrects, and make it for all windows."""
+    units = replace(units, autoregression=fit_autoregression(train, validation))
+    return ForecastWindowData(*(split.anchored(units) for split in (train, validation, test)), units=units)
 
 
 def read_window_request(path: Path | str, units: WindowUnits) -> WindowRequest:
@@ -387,13 +276,15 @@ def cut_window(
             f"{raw.where(i, 0)}: series {raw.names[i]!r} has two times that are too close, next to a mean of "
             f"{units.time_unit:g} for a window: merge these rows"
         )
-    return ForecastWindows(
+    windows = ForecastWindows(
         single(past_times),
         single(past_values),
         lengths.astype(np.int32),
         single(np.maximum(lead, 0)),
         scaled[target][:, :, count:],
+        np.zeros((*target.shape, count), np.float32),
         np.where(inside[:, :, None], scaled[target][:, :, :count], np.float32(math.nan)),
         np.full(len(origins), i, np.int32),
         origins.astype(np.int32),
     )
+    return windows.anchored(units)

@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from charax.data import ForecastWindows, WindowUnits
-from charax.data._forecast_windows import cut_series, cut_times, cut_window, fit_units, split_windows
+from charax.data._forecast_windows import anchor_windows, cut_series, cut_times, cut_window, fit_units, split_windows
 from charax.data.files._series import RawSeries
 from charax.estimators._base import CONSTRAINTS, POSITIVE_INTEGER, AbstractEstimator, ArrayLike
 from charax.estimators._objectives import AbstractObjective
@@ -50,10 +50,11 @@ class WindowObjective(AbstractObjective):
 
     def _unpack(self, rows: Float[Array, "rows features"]) -> tuple[Array, ...]:
         ends = np.cumsum([self.history, self.history * self.channels, 1])
-        past_times, past_values, lengths, times = jnp.split(rows, ends, axis=1)
+        past_times, past_values, lengths, ahead = jnp.split(rows, ends, axis=1)
+        times, anchor = jnp.split(ahead, [ahead.shape[1] // (1 + self.channels)], axis=1)
         values = past_values.reshape(len(rows), self.history, self.channels)
         known = jnp.zeros((*times.shape, 0), rows.dtype)
-        return past_times, values, lengths[:, 0].astype(int).clip(1), times, known
+        return past_times, values, lengths[:, 0].astype(int).clip(1), times, known, anchor.reshape(*times.shape, -1)
 
 
 class SeriesForecaster(AbstractEstimator):
@@ -189,8 +190,9 @@ class SeriesForecaster(AbstractEstimator):
         # The last two parts, which elsewhere are for validation and test, calibrate the intervals.
         cuts = cut_series(raw, seed) if len(raw.names) >= _FEW_SERIES else cut_times(raw)
         columns = ("series", "time", raw.channels, ())
-        self.units_ = fit_units(raw, cuts, columns, self.history, self.horizon)
-        train, *aside = (split_windows(raw, cuts, number, self.units_) for number in range(3))
+        units = fit_units(raw, cuts, columns, self.history, self.horizon)
+        data = anchor_windows(*(split_windows(raw, cuts, number, units) for number in range(3)), units=units)
+        self.units_, train, aside = data.units, data.train, (data.validation, data.test)
         inputs = _pack(train)
         design = WindowDesign(
             self.method,
@@ -275,7 +277,8 @@ class SeriesForecaster(AbstractEstimator):
         units: WindowUnits = self.units_
         windows = [cut_window(raw, i, units, np.array([len(raw.times[i]) - 1]), 1, 0) for i in range(count)]
         joined = ForecastWindows(*map(np.concatenate, zip(*windows, strict=True)))
-        joined = joined._replace(times=(ahead / units.time_unit).astype(np.float32))
+        known = np.zeros((*ahead.shape, 0), np.float32)
+        joined = joined._replace(times=(ahead / units.time_unit).astype(np.float32), known=known).anchored(units)
         mean, std = self._scaled(joined)
         wider = np.sqrt(np.maximum(ahead / units.last_time, 1.0))[:, :, None]
         scale = np.asarray(units.standardizer.std)
@@ -322,5 +325,6 @@ def _pack(windows: ForecastWindows) -> Float[np.ndarray, "n features"]:
         windows.past_values.reshape(count, -1),
         windows.past_lengths[:, None].astype(np.float32),
         windows.times,
+        windows.anchor.reshape(count, -1),
     )
     return np.concatenate(parts, axis=1)

@@ -105,12 +105,10 @@ class WindowDesign:
         decoder = ForecasterDesign(self.method, self.width, self.characteristic_dim)
         field = Timed(decoder.field(self.state_dim, known, field_key), shows_time=False)
         head = Linear(self.state_dim, 2 * values, key=head_key)
-        # At first a forecast is the last value.
+        # At first a forecast is close to the anchor.
         head = eqx.tree_at(lambda it: it.weight, head, 0.1 * head.weight)
         skip = Linear(values + known, self.state_dim, bias=False, key=skip_key)
-        return WindowForecaster(
-            encoder, skip, field, head, jnp.ones(values), jnp.zeros(values), self.damping, self.latent
-        )
+        return WindowForecaster(encoder, skip, field, head, jnp.zeros(values), self.damping, self.latent)
 
     def count(self, values: int, known: int) -> int:
         """Count the parameters without allocating them.
@@ -144,9 +142,7 @@ class WindowForecaster(eqx.Module):
     field: Timed
     """The field that continues the state; its context are the known columns."""
     head: Linear
-    """From a state to the mean of the values, and the inverse of softplus of their standard deviation."""
-    persistence: Float[Array, "values"]
-    """The factor of the last values in the mean."""
+    """From a state to the correction of the anchor, and the inverse of softplus of the standard deviations."""
     log_calibration: Float[Array, "values"]
     """The logarithm of a factor of the standard deviations that is not learned but measured on validation data."""
     damping: float | None = eqx.field(static=True)
@@ -156,6 +152,20 @@ class WindowForecaster(eqx.Module):
 
     def __repr__(self) -> str:
         return summarize(self, describe_field(self.field.field))
+
+    def scale_correction(self, factor: float) -> "WindowForecaster":
+        """Shrink what is added to the anchor.
+
+        Args:
+            factor: The factor of the mean of the correction; 0 leaves the anchor alone.
+
+        Returns:
+            The forecaster with a smaller correction.
+        """
+        values = len(self.log_calibration)
+        scale = jnp.where(jnp.arange(2 * values) < values, factor, 1.0).astype(self.head.weight.dtype)
+        head = jax.tree.map(lambda leaf: leaf * scale, self.head)
+        return eqx.tree_at(lambda it: it.head, self, head)
 
     @property
     def calibration(self) -> Float[Array, "values"]:
@@ -169,6 +179,7 @@ class WindowForecaster(eqx.Module):
         past_lengths: Int[Array, "batch"],
         times: Float[Array, "batch times"],
         known: Float[Array, "batch times known"],
+        anchor: Float[Array, "batch times values"] | None = None,
         *,
         solver: Solver | None = None,
         key: PRNGKeyArray | None = None,
@@ -181,6 +192,7 @@ class WindowForecaster(eqx.Module):
             past_lengths: The number of past observations.
             times: The times of forecasts since the last past observation, in increasing order.
             known: The known columns at these times.
+            anchor: What the state corrects, such as an `Autoregression`'s forecast; the last values by default.
             solver: How to integrate; its fixed steps are those between two forecasts. Two midpoint steps by default.
             key: Draw one state from the inferred distribution, as in training; without it, forecasts are averaged over
                 a fixed sample of states. Only for a distribution.
@@ -190,7 +202,7 @@ class WindowForecaster(eqx.Module):
         """
         solver = solver or Solver("midpoint", steps=2)
         encoded, last = self._infer(past_times, past_values, past_lengths, solver)
-        anchor = (self.persistence * last[:, : len(self.persistence)])[:, None]
+        anchor = last[:, None, : len(self.log_calibration)] if anchor is None else anchor
         start = self.skip(last)
         if not self.latent:
             mean, std, nfe, outcome = self._continue(encoded.values + start, times, known, solver)

@@ -132,7 +132,17 @@ class ForecastConfig(AbstractConfig):
             seed=self.loop.seed,
         )
         train_rows = loaded.train.take(self._rows(len(loaded.train.times)))
-        return TaskData(Splits(train_rows, loaded.validation, loaded.test), forecast.WindowSpec(loaded.units))
+        linear = loaded.units.autoregression
+        start = (
+            "the last values"
+            if linear is None or linear.frequencies == 1
+            else f"an autoregression of order {linear.order}"
+        )
+        return TaskData(
+            Splits(train_rows, loaded.validation, loaded.test),
+            forecast.WindowSpec(loaded.units),
+            (f"Forecasts begin as {start}, chosen on validation, and are corrected by the model",),
+        )
 
     def _rows(self, count: int) -> "np.ndarray":
         return train.repeat_rows(count, _STEPS_PER_EPOCH * min(self.loop.batch_size or train.BATCH_SIZE, count))

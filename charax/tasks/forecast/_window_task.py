@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from charax.data import DataWarning, ForecastWindows, Standardizer, WindowUnits, read_window_request
+from charax.data import Autoregression, DataWarning, ForecastWindows, Standardizer, WindowUnits, read_window_request
 from charax.models import WindowDesign, WindowForecaster, drop_values, forecast_losses
 from charax.plotting import Section
 from charax.solve import Outcome, Solver
@@ -34,6 +34,8 @@ from charax.train import (
 LEVEL = 0.95
 """The probability of the prediction intervals."""
 _HALF_WIDTH = NormalDist().inv_cdf(0.5 + LEVEL / 2)
+_KEPT = (1.0, 0.75, 0.5, 0.25, 0.0)
+"""Fractions of the learned correction of the linear forecast, of which validation chooses."""
 _FAR = 1.5
 """Times the longest time in training, after which a forecast is far outside of it."""
 
@@ -104,7 +106,7 @@ class WindowForecastTask(AbstractTask):
     def _metrics(
         self, model: eqx.Module, batch: ForecastWindows, key: PRNGKeyArray | None
     ) -> dict[str, Float[Array, "batch"]]:
-        out = model(*batch[:5], solver=self.solver, key=key)  # pyright: ignore[reportCallIssue]
+        out = model(*batch[:6], solver=self.solver, key=key)  # pyright: ignore[reportCallIssue]
         values = jnp.asarray(batch.values)
         observed = ~jnp.isnan(values)
         count = jnp.maximum(observed.sum(axis=(1, 2)), 1)
@@ -135,10 +137,16 @@ class WindowForecastTask(AbstractTask):
     def refine(
         self, model: eqx.Module, splits: Splits, say: Callable[[str], None]
     ) -> tuple[eqx.Module, dict[str, Any]]:
-        """Calibrate the prediction intervals on the validation split (split conformal prediction)."""
+        """Choose on the validation split how much of the correction of the linear forecast to keep, and calibrate the
+        prediction intervals there (split conformal prediction)."""
         assert isinstance(model, WindowForecaster)
         windows: ForecastWindows = splits.validation
         mean, std = self._scaled(model, windows)
+        kept = min(_KEPT, key=lambda factor: _squared_error(windows, windows.anchor + factor * (mean - windows.anchor)))
+        if kept < 1:
+            say(f"Corrections of the linear forecast are kept to {kept:.0%}, as validation asks for")
+            model = model.scale_correction(kept)
+            mean, std = self._scaled(model, windows)
         scores = np.abs(windows.values - mean) / std
         quantiles = [conformal_quantile(scores[:, :, j], LEVEL) for j in range(scores.shape[2])]
         shift = np.log(np.asarray(quantiles, np.float32) / _HALF_WIDTH)
@@ -172,10 +180,10 @@ class WindowForecastTask(AbstractTask):
         self, model: eqx.Module, windows: ForecastWindows, *, batch_size: int = 256
     ) -> tuple[np.ndarray, np.ndarray]:
         """Means and standard deviations, in scaled units."""
-        solver = self._solver_for(windows)
+        solver, windows = self._solver_for(windows), windows.anchored(self.spec.units)
 
         def solve(rows: np.ndarray, solver: Solver) -> tuple[Array, Array]:
-            return _forecast(model, tuple(jnp.asarray(part) for part in windows.take(rows)[:5]), solver)
+            return _forecast(model, tuple(jnp.asarray(part) for part in windows.take(rows)[:6]), solver)
 
         count = len(windows.times)
         return solve_in_batches(solve, count, solver, batch_size=min(batch_size, count))  # pyright: ignore[reportReturnType]
@@ -241,7 +249,9 @@ class WindowForecastTask(AbstractTask):
             windows = scale_series(past_times, past, units.time_unit, units.standardizer)
             lead = jnp.maximum(times, 0)
             context = jnp.zeros((*lead.shape, 0)) if known is None else standardize(known, known_scale)
-            mean, std = _forecast(model, (*windows, lead / units.time_unit, context), solver)
+            inputs = (*windows, lead / units.time_unit, context)
+            linear = units.autoregression or Autoregression.persistence(count, len(units.known))
+            mean, std = _forecast(model, (*inputs, linear.forecast(*inputs, xp=jnp)), solver)
             # The steps are those of training; `predict` takes more of them for longer gaps.
             is_fine = jnp.diff(lead, axis=1, prepend=0).max(axis=1) <= 1.001 * units.longest_gap
             mean = jnp.where(is_fine[:, None, None] | (solver.steps is None), mean, jnp.nan)
@@ -298,6 +308,10 @@ class WindowForecastTask(AbstractTask):
         from charax.tasks.forecast._window_report import report_windows
 
         return report_windows(self, model, splits)
+
+
+def _squared_error(windows: ForecastWindows, mean: np.ndarray) -> float:
+    return float(np.nanmean(np.square(mean - windows.values)))
 
 
 @eqx.filter_jit

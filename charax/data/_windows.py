@@ -1,0 +1,146 @@
+"""Windows of series: past observations, the ones that follow, and the units of both."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float32, Int32
+
+from charax.data._autoregression import Autoregression
+from charax.data._standardizer import Standardizer
+
+
+class ForecastWindows(NamedTuple):
+    """Past observations and the ones that follow, in scaled units.
+
+    ```python
+    from charax.data import load_forecast_windows
+
+    windows = load_forecast_windows("pendulum", history=5, horizon=3).train
+    assert windows.past_values.shape[1:] == (5, 2) and windows.values.shape[1:] == (3, 2)
+    ```
+    """
+
+    past_times: Float32[np.ndarray, "n history"]
+    """The time since the first observation of the window; behind the end it increases further."""
+    past_values: Float32[np.ndarray, "n history channels"]
+    """The values and the known columns; NaN where one is missing, and behind the end."""
+    past_lengths: Int32[np.ndarray, "n"]
+    """The number of past observations."""
+    times: Float32[np.ndarray, "n horizon"]
+    """The time since the last past observation; the last one is repeated."""
+    known: Float32[np.ndarray, "n horizon known"]
+    """The known columns at these times."""
+    anchor: Float32[np.ndarray, "n horizon values"]
+    """A linear forecast of the values at these times, which a model corrects."""
+    values: Float32[np.ndarray, "n horizon values"]
+    """The values at these times; NaN where one is missing, and behind the end."""
+    series: Int32[np.ndarray, "n"]
+    """The number of the series, in the order of the file."""
+    origin: Int32[np.ndarray, "n"]
+    """The row of the last past observation within its series."""
+
+    def take(self, rows: np.ndarray) -> "ForecastWindows":
+        """Select windows.
+
+        Args:
+            rows: Their indices, or a mask.
+
+        Returns:
+            The selected windows.
+        """
+        return ForecastWindows(*(part[rows] for part in self))
+
+    def anchored(self, units: "WindowUnits") -> "ForecastWindows":
+        """Make the linear forecast anew, after the times or the autoregression have changed.
+
+        Args:
+            units: The units, with the autoregression.
+
+        Returns:
+            The windows with that forecast.
+        """
+        linear = units.autoregression or Autoregression.persistence(len(units.values), len(units.known))
+        return self._replace(anchor=linear.forecast(*self[:5]).astype(np.float32))
+
+
+@dataclass(frozen=True)
+class WindowUnits:
+    """The columns of windows and their units, as plain numbers.
+
+    ```python
+    from charax.data import Standardizer, WindowUnits
+
+    units = WindowUnits("city", "day", ("rain",), ("week",), Standardizer((0.0, 3.0), (2.0, 1.0)), 7.0, 10, 5, 4.0, 1.0)
+    assert units.value_standardizer.std == (2.0,)
+    ```
+    """
+
+    series: str
+    """The column that names the series."""
+    time: str
+    """The column of the times."""
+    values: tuple[str, ...]
+    """The columns to forecast."""
+    known: tuple[str, ...]
+    """The columns that are known at all times, also in the future."""
+    standardizer: Standardizer
+    """How the values and the known columns are scaled."""
+    time_unit: float
+    """The unit of time: as long as the longer one of history and horizon is on average."""
+    history: int
+    """The maximum number of past observations."""
+    horizon: int
+    """The number of observations to forecast in training."""
+    last_time: float
+    """The longest time between a window and a forecast in training, in units of the data."""
+    longest_gap: float
+    """The longest time between two observations in training, in units of the data."""
+    autoregression: Autoregression | None = None
+    """The linear forecast that a model corrects, in scaled units; the last values if there is none."""
+
+    @property
+    def value_standardizer(self) -> Standardizer:
+        """How the values are scaled."""
+        count = len(self.values)
+        return Standardizer(self.standardizer.mean[:count], self.standardizer.std[:count])
+
+
+@dataclass(frozen=True)
+class ForecastWindowData:
+    """Windows in three splits.
+
+    ```python
+    from charax.data import load_forecast_windows
+
+    data = load_forecast_windows("lotka-volterra", history=5, horizon=3)
+    assert data.units.values == ("prey", "predators")
+    ```
+    """
+
+    train: ForecastWindows
+    """The training split."""
+    validation: ForecastWindows
+    """The split on which the best weights are selected and the prediction intervals are calibrated."""
+    test: ForecastWindows
+    """The test split."""
+    units: WindowUnits
+    """The columns and their units."""
+
+
+class WindowRequest(NamedTuple):
+    """What to forecast: one window per series, and the rows of the answer.
+
+    ```python
+    from charax.data import WindowRequest
+
+    assert WindowRequest._fields == ("windows", "names", "rows")
+    ```
+    """
+
+    windows: ForecastWindows
+    """One window per series."""
+    names: list[str]
+    """The names of the series."""
+    rows: list[tuple[int, int, float]]
+    """For every row of the answer its series, its position among the times of the window, and the time."""

@@ -1,0 +1,72 @@
+"""The linear forecast that a forecaster corrects."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from charax.data import Autoregression, fit_autoregression, load_forecast_windows
+
+
+def write(path, series):
+    rows = [
+        f"{i},{t:.6f},{u:.8f}" for i, (times, values) in enumerate(series) for t, u in zip(times, values, strict=True)
+    ]
+    path.write_text("\n".join(["series,time,u", *rows]))
+    return str(path)
+
+
+def oscillations(irregular: float):
+    generator = np.random.default_rng(0)
+    for phase in range(12):
+        t = np.arange(30) * 0.3 + irregular * generator.uniform(-0.1, 0.1, 30)
+        yield t, np.sin(t + phase)
+
+
+@pytest.mark.parametrize(("irregular", "error"), [(0.0, 0.02), (1.0, 0.1)])
+def test_a_linear_equation_is_forecast_also_at_irregular_times(tmp_path, irregular, error):
+    path = write(tmp_path / "waves.csv", oscillations(irregular))
+    data = load_forecast_windows(path, history=6, horizon=4, hold_out="series")
+    last = Autoregression.persistence(1).forecast(*data.test[:5])
+    full = data.test.past_lengths == 6  # a single value does not say where an oscillation goes
+    wrong = lambda forecast: np.sqrt(np.nanmean((forecast - data.test.values)[full] ** 2))
+    assert wrong(data.test.anchor) < error < 0.5 < wrong(last)
+
+
+def test_validation_chooses_the_last_value_where_the_past_says_no_more(tmp_path):
+    generator = np.random.default_rng(1)
+    series = [(np.arange(40.0), np.cumsum(generator.normal(size=40))) for _ in range(8)]
+    data = load_forecast_windows(write(tmp_path / "random.csv", series), history=6, horizon=2, hold_out="series")
+    chosen = data.units.autoregression
+    assert chosen is not None
+    errors = [
+        np.nanmean((each.forecast(*data.validation[:5]) - data.validation.values) ** 2)
+        for each in (chosen, Autoregression.persistence(1))
+    ]
+    assert errors[0] <= errors[1]
+
+
+def test_it_is_chosen_without_the_test_split(tmp_path):
+    path = write(tmp_path / "waves.csv", oscillations(1.0))
+    data = load_forecast_windows(path, history=6, horizon=4, hold_out="series")
+    assert fit_autoregression(data.train, data.validation) == data.units.autoregression
+
+
+def test_known_columns_and_missing_values_count(tmp_path):
+    """u is a column that is known in advance."""
+    generator = np.random.default_rng(2)
+    rows = ["series,time,u,drive"]
+    for i in range(8):
+        drive = generator.normal(size=30)
+        rows += [f"{i},{t},{'' if t % 7 == 3 else drive[t]:},{drive[t]}" for t in range(30)]
+    path = tmp_path / "driven.csv"
+    path.write_text("\n".join(rows))
+    data = load_forecast_windows(str(path), context=("drive",), history=3, horizon=2, hold_out="series")
+    assert np.sqrt(np.nanmean((data.test.anchor - data.test.values) ** 2)) < 0.05
+
+
+def test_the_same_with_jax(tmp_path):
+    data = load_forecast_windows(write(tmp_path / "waves.csv", oscillations(1.0)), history=6, horizon=4)
+    linear = data.units.autoregression
+    assert linear is not None
+    ours = linear.forecast(*(jnp.asarray(part) for part in data.test[:5]), xp=jnp)
+    np.testing.assert_allclose(ours, data.test.anchor, atol=1e-4)

@@ -61,8 +61,8 @@ class SeriesForecaster(AbstractEstimator):
     """A forecaster of series with irregular times, missing values and different lengths.
 
     A neural controlled differential equation along up to `history` past observations infers a state, and a neural ODE
-    continues it to the times of the forecasts, which can be any. The 95% prediction intervals are calibrated on
-    observations that were set aside.
+    continues it to the times of the forecasts, which can be any. It corrects the linear forecast
+    `units_.autoregression`. The 95% prediction intervals are calibrated on observations that were set aside.
 
     Args:
         method ({"c-node", "node-fair"}, default="c-node"): The field that continues the state.

@@ -79,11 +79,11 @@ class UCI(AbstractExperiment):
 
     def _jobs(self, name: Name, folder: Path) -> list[RecordJob]:
         """The splits of a data set."""
-        settings = {"method": self.method, "members": self.members, "epochs": self.epochs}
+        flags = {"method": self.method, "members": self.members, "epochs": self.epochs}
+        # All parameters, so that a result of other defaults is not taken for one of today's.
+        settings = {**flags, "parameters": _regressor(**flags).get_params()}
         return [
-            RecordJob(
-                folder / f"{name}-split{split}.json", settings, _record, {"name": name, "split": split, **settings}
-            )
+            RecordJob(folder / f"{name}-split{split}.json", settings, _record, {"name": name, "split": split, **flags})
             for split in range(self.splits)
         ]
 
@@ -108,10 +108,13 @@ def _record(
     name: Name, *, split: int, method: FlowMethod, members: int, epochs: int | None, progress: AbstractProgress
 ) -> dict[str, Any]:
     """The result of one split."""
-    regressor = estimators.FlowRegressor(method, members=members, random_state=split)
-    if epochs is not None:
-        regressor.set_params(max_iter=epochs)
+    regressor = _regressor(method, members, epochs).set_params(random_state=split)
     return evaluate(regressor, name, split)
+
+
+def _regressor(method: FlowMethod, members: int, epochs: int | None) -> "estimators.FlowRegressor":
+    regressor = estimators.FlowRegressor(method, members=members)
+    return regressor if epochs is None else regressor.set_params(max_iter=epochs)
 
 
 def evaluate(regressor: "estimators.FlowRegressor", name: Name, number: int) -> dict[str, float]:

@@ -1,5 +1,7 @@
 """Conditional densities of the UCI data: the splits, and the competitors of the flow."""
 
+import json
+
 import numpy as np
 import pytest
 import scipy.stats
@@ -67,3 +69,11 @@ def test_forest_quantiles_are_those_of_the_noise():
 
 def test_every_data_set_has_a_published_number():
     assert set(uci.MC_DROPOUT) == set(UCI)
+
+
+def test_a_result_of_other_defaults_is_refused(tmp_path):
+    (job,) = uci.UCI(splits=1)._jobs("yacht", tmp_path)
+    former = {**job.settings, "parameters": {**job.settings["parameters"], "width": 7}}
+    job.place.write_text(json.dumps({"settings": former, "result": {}}))
+    with pytest.raises(ValueError, match=r"other settings: parameters \(.*'width': 7"):
+        job.is_finished()

@@ -82,6 +82,7 @@ SETTINGS: Mapping[Budget, Setting] = MappingProxyType(
 EQUATION_EPOCHS = 4
 """Least squares does the rest."""
 
+_COVERAGE = ("coverage", "coverage_solution", "coverage_velocity", "coverage_source", "coverage_shock_time")
 _COLUMNS = (
     Column("equation", "problem"),
     Column("method", "method"),
@@ -91,6 +92,7 @@ _COLUMNS = (
     Column("beyond, %", "error_beyond_percent", ".2g", "error_beyond_percent_sd"),
     Column("coefficients, %", "coefficient_error_percent", ".2g"),
     Column("right terms", "right_terms", ".2f"),
+    Column("samples in their 95% intervals", "coverage", ".2f"),
     Column("CPU s", "cpu_seconds", ".0f"),
 )
 
@@ -283,12 +285,23 @@ def _measure(run: "train.Run", problem: str, seed: int) -> dict[str, Any]:
             100 * float(error.mean() / np.abs(points["u"]).mean()) if found.any() else None
         )
         result[f"lost_{name}_percent"] = 100 * float(1 - found.mean())
+        if name == "inside" and "covered" in summary:
+            result |= _coverage(run, problem, rows, points["u"])
     truth = EQUATIONS[problem].coefficients
     learned = {term["name"]: term["coefficient"] for term in summary.get("terms") or ()}
     errors = [abs(learned[name] - value) / abs(value) for name, value in truth.items() if name in learned]
     result["right_terms"] = float(set(learned) == set(truth)) if "terms" in summary else None
     result["coefficient_error_percent"] = 100 * max(errors) if result["right_terms"] else None
     return result
+
+
+def _coverage(run: "train.Run", problem: str, rows: "Values", u: "Values") -> dict[str, Any]:
+    from charax.paper._closed_forms import FLOWS
+    from charax.paper._coverage import first_crossing, measure_coverage
+
+    equation = EQUATIONS[problem]
+    shock = first_crossing(FLOWS[problem], equation.feet, 4 * equation.end_time)
+    return measure_coverage(run, equation.coefficients, shock, rows, u)
 
 
 def _row(problem: str, noise: float, method: str, points: int, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -299,6 +312,9 @@ def _row(problem: str, noise: float, method: str, points: int, results: Sequence
     row["coefficient_error_percent"] = max((one["coefficient_error_percent"] for one in right), default=None)
     row["right_terms"] = average([result["right_terms"] for result in results])[0]
     row["lost_percent"] = max(result[f"lost_{name}_percent"] for result in results for name in ("inside", "beyond"))
+    for name in _COVERAGE:
+        shares = [result[name] for result in results if result.get(name) is not None]
+        row[name] = average(shares)[0] if shares else None
     row["equation"] = results[0]["equation"]
     row["parameters"] = results[0]["parameters"]
     row["seconds"] = max(result["seconds"] for result in results)

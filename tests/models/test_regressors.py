@@ -94,6 +94,16 @@ def test_characteristics_that_contract_to_less_than_a_quarter_are_penalised():
     np.testing.assert_allclose(crossing_penalty(determinant), [0, 0, 0.04, 1.5625], rtol=1e-6)
 
 
+def test_the_default_solver_leaves_little_for_coefficients_to_make_up_for():
+    constant = Coefficient(jnp.ones_like, jnp.zeros_like, ("u",))
+    logistic = Coefficient(lambda u: 2 * u - 2 * u**2, jnp.zeros_like, ("u",))
+    model = EquationRegressor(
+        lambda x: jnp.full_like(x, 0.05), EquationField(constant, logistic, 1), Scaling.identity(1, 1)
+    )
+    exact = 0.05 / (0.05 + 0.95 * np.exp(-2 * np.asarray(T)))
+    np.testing.assert_allclose(model(X, T).u[:, 0], exact, rtol=3e-4)
+
+
 @pytest.mark.slow
 def test_known_coefficients_give_the_solution_of_their_equation():
     identity = Coefficient(lambda u: u, jnp.zeros_like, ("u",))

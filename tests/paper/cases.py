@@ -104,8 +104,8 @@ CASES = {
         "--budget smoke --method mlp --epochs 1",
         1,
         "problem noise method points error_inside_percent error_inside_percent_sd error_beyond_percent "
-        "error_beyond_percent_sd coefficient_error_percent right_terms lost_percent equation parameters seconds "
-        "cpu_seconds",
+        "error_beyond_percent_sd coefficient_error_percent right_terms lost_percent coverage coverage_solution "
+        "coverage_velocity coverage_source coverage_shock_time equation parameters seconds cpu_seconds",
         record="budget seeds",
         figures="equations.png",
     ),

@@ -46,6 +46,7 @@ def check_equations(answer: dict[str, Any]) -> None:
     assert (row["problem"], row["noise"], row["method"]) == ("growth", 0.0, "mlp")
     assert row["error_beyond_percent"] > row["error_inside_percent"] > 0
     assert row["equation"] is row["right_terms"] is row["coefficient_error_percent"] is None  # it knows no equation
+    assert row["coverage"] is row["coverage_shock_time"] is None
     assert row["parameters"] == 697
 
 

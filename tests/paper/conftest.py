@@ -11,6 +11,7 @@ from charax.models import VectorFlowDesign
 from charax.paper import table2, tabular, uci
 from charax.solve import Solver
 from charax.tasks import DensityConfig
+from charax.tasks.density._designs import preset_design
 from charax.train import Run, SolverConfig
 
 pytest.register_assert_rewrite("tests.paper.claims")
@@ -20,10 +21,10 @@ pytest.register_assert_rewrite("tests.paper.claims")
 def small_models() -> Iterator[list[str]]:
     """Narrow flows, one Euler step per solve, and no figures of single runs; gives the names of the runs to plot."""
     plotted: list[str] = []
-    preset, step = DensityConfig._preset, Solver("euler", steps=1)
+    step = Solver("euler", steps=1)
 
     def small_preset(config: DensityConfig, levels: int | None):
-        return preset(config, levels) if levels else (VectorFlowDesign(config.method, width=4), step)
+        return preset_design(config, levels) if levels else (VectorFlowDesign(config.method, width=4), step)
 
     def plot(run: Run) -> list[Path]:
         plotted.append(run.folder.name)
@@ -33,7 +34,7 @@ def small_models() -> Iterator[list[str]]:
         cases=(table2.Case("digits", 1, 512, shrink=2, width=2),), solver=SolverConfig(solver="euler", steps=1)
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(DensityConfig, "_preset", small_preset)
+        patch.setattr("charax.tasks.density._config.preset_design", small_preset)
         patch.setattr(table2, "SETTINGS", {"smoke": smoke})
         patch.setattr(tabular, "COPIES", 1)
         small = {"width": 4, "solver": "euler", "steps": 1, "rtol": None}

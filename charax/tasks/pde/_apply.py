@@ -1,17 +1,37 @@
 """A model at points of space and time, compiled once for everything that asks for values."""
 
+import functools
+from collections.abc import Callable
+from typing import Any
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from charax.solve import Solver
+from charax.train import quick_compilation
 from charax.train._precision import widen
 
 BATCH = 256
 """Points per call. Compiling takes longer than solving, so that all callers share one shape."""
-QUICK = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
-"""Options of programs of solves with root finding: the older emitters of fused loops and less optimization by LLVM
-compile them in three fifths of the time, to something as fast."""
+
+
+def quick_solves() -> dict[str, bool | int | str]:
+    """Options of programs of solves with root finding, on a CPU: the older emitters of fused loops and less
+    optimization by LLVM compile them in three fifths of the time, to something as fast."""
+    options = quick_compilation()
+    return {**options, "xla_cpu_use_fusion_emitters": False} if options else {}
+
+
+def compile_solves(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`eqx.filter_jit` with `quick_solves`. The first call asks for the platform, since importing must not start it."""
+    compiled = functools.cache(lambda: eqx.filter_jit(function, compiler_options=quick_solves() or None))  # pyright: ignore[reportCallIssue]
+
+    @functools.wraps(function)
+    def call(*args: Any) -> Any:
+        return compiled()(*args)
+
+    return call
 
 
 def model_at(
@@ -23,5 +43,5 @@ def model_at(
     return jnp.where(out.found[:, None], out.u, jnp.nan), out.u, out.found, out.foot_point
 
 
-apply_model = eqx.filter_jit(model_at, compiler_options=QUICK)  # pyright: ignore[reportCallIssue]
+apply_model = compile_solves(model_at)
 """`model_at`, compiled."""

@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Float
 from charax.data import SolutionSamples
 from charax.models import EquationRegressor
 from charax.solve import Solver
-from charax.tasks.pde._apply import BATCH, QUICK, apply_model
+from charax.tasks.pde._apply import BATCH, apply_model, compile_solves
 from charax.train import padded_batches
 
 _LEAST_GAIN = 1e-3
@@ -213,7 +213,7 @@ def _in_chunks(function: Callable[[_Rows], tuple[Array, ...]], samples: Solution
     return tuple(np.concatenate(pieces)[: len(samples.t)] for pieces in zip(*parts, strict=True))
 
 
-@eqx.filter_jit(compiler_options=QUICK)  # pyright: ignore[reportCallIssue]
+@compile_solves
 def _linearize(model: EquationRegressor, rows: _Rows, solver: Solver) -> tuple[Array, Array, Array]:
     """The Jacobian of all residuals by all parameters, from one gradient per number; the residuals; which are found."""
     params, static = eqx.partition(model, eqx.is_inexact_array)

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 from charax.data import SolutionSamples
 from charax.models import EquationRegressor
 from charax.solve import Solver
-from charax.tasks.pde._apply import QUICK
+from charax.tasks.pde._apply import compile_solves
 from charax.tasks.pde._least_squares import (
     Fit,
     evaluate_errors,
@@ -85,7 +85,7 @@ def find_shock_time(model: EquationRegressor, domain: tuple[float, float], horiz
     return float(times[before] + share * (times[after] - times[before]))
 
 
-@eqx.filter_jit(compiler_options=QUICK)  # pyright: ignore[reportCallIssue]
+@compile_solves
 def _least_spread(
     model: EquationRegressor, domain: Float[Array, "2"], horizon: Float[Array, ""]
 ) -> Float[Array, "times"]:

@@ -12,7 +12,8 @@ import numpy as np
 from charax.data import SolutionSamples
 from charax.models import EquationRegressor
 from charax.solve import Solver
-from charax.tasks.pde._formula import activate_networks, search_formula
+from charax.tasks.pde._formula import search_formula
+from charax.tasks.pde._formula_slots import activate_networks
 from charax.tasks.pde._interval import find_interval
 from charax.tasks.pde._least_squares import (
     Fit,

@@ -28,7 +28,7 @@ from charax.pde._entropy import solve_entropy
 from charax.pde._foot import PointStatus
 from charax.plotting import Section
 from charax.solve import Solver
-from charax.tasks.pde._apply import BATCH, QUICK, apply_model, model_at
+from charax.tasks.pde._apply import BATCH, apply_model, model_at, quick_solves
 from charax.tasks.pde._spec import PDESpec
 from charax.train import AbstractTask, Predictions, Program, Splits, mark_failures, solve_in_batches
 
@@ -90,7 +90,7 @@ class PDETask(AbstractTask):
 
     @property
     def compiler_options(self) -> Mapping[str, bool | int | str]:
-        return QUICK
+        return quick_solves()
 
     def build(self, key: PRNGKeyArray) -> AbstractRegressor:
         structure: dict[str, Any] = {

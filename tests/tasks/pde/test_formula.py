@@ -14,9 +14,11 @@ from charax.models._equation_field import Coefficient, EquationField
 from charax.paper.equations import sample_equation
 from charax.pde import Burgers, Sine, solve
 from charax.solve import Solver
-from charax.tasks.pde import PDEConfig, _formula
-from charax.tasks.pde._formula import Term, _Candidate, _choose, _Slot, write_equation, write_number
-from charax.tasks.pde._least_squares import Fit, distinct_rows
+from charax.tasks.pde import PDEConfig, _refinement, _subsets
+from charax.tasks.pde._formula import Chosen, _Candidate, _choose, _share_initial_value, search_formula
+from charax.tasks.pde._formula_slots import Slot, activate_terms
+from charax.tasks.pde._formula_text import Term, write_equation, write_number
+from charax.tasks.pde._least_squares import Fit, distinct_rows, evaluate_errors, minimize
 from charax.tasks.pde._posterior import find_shock_time
 from charax.tasks.pde._refinement import current_fit, refine_equation
 from charax.train import Splits
@@ -25,10 +27,14 @@ from charax.train._history import read_history
 SOLVER = Solver("bosh3", steps=4)
 
 
-def refined(terms: tuple[str, ...], noise: float = 0.0):
+def draw(noise: float) -> SolutionSamples:
     x, t, u = sample_equation("growth", 200, seed=[0], between=(0, 1)).values()
     u = u + noise * np.ptp(u) * np.random.default_rng(0).standard_normal(200)
-    samples = SolutionSamples(*(part.astype(np.float32) for part in (x[:, None], t, u[:, None])))
+    return SolutionSamples(*(part.astype(np.float32) for part in (x[:, None], t, u[:, None])))
+
+
+def refined(terms: tuple[str, ...], noise: float = 0.0):
+    samples = draw(noise)
     parts = [samples.take(np.arange(*ends)) for ends in ((0, 160), (160, 200))]
     formula = {"velocity_terms": terms, "source_terms": terms}
     model = EquationRegressor.build(Scaling.fit(*samples), width=6, **formula, key=jax.random.key(0))
@@ -38,9 +44,16 @@ def refined(terms: tuple[str, ...], noise: float = 0.0):
     return out
 
 
+NOISE = 0.005
+chosen: list[Chosen] = []
+"""What `found` chose."""
+
+
 @pytest.fixture(scope="module")
 def found():
-    return refined(("1", "u", "u**2"), noise=0.005)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_refinement, "search_formula", lambda *args: chosen.append(search_formula(*args)) or chosen[-1])
+        return refined(("1", "u", "u**2"), NOISE)
 
 
 @pytest.mark.slow
@@ -53,6 +66,16 @@ def test_the_terms_of_the_equation_are_found_with_their_coefficients(found):
         assert 1e-4 < term["standard_error"] < 0.03
     assert report["equation"].startswith("u_t + ")
     assert report["equation"].endswith(" u")
+
+
+@pytest.mark.slow
+def test_the_last_fit_ends_within_a_fraction_of_a_standard_error_of_its_minimum(found):
+    (end,) = chosen
+    minimum = minimize(end.fit, draw(NOISE), SOLVER, steps=200, least_gain=1e-8)
+    for term in end.terms:
+        weights = lambda fit, part=term.part: np.asarray(fit.model.field.learned[part].formula.weights)
+        scale = term.coefficient / weights(end.fit).sum()  # a term each
+        assert scale * np.abs(weights(minimum) - weights(end.fit)).max() <= 0.03 * term.standard_error
 
 
 @pytest.mark.slow
@@ -113,7 +136,7 @@ def test_of_formulas_that_cannot_be_told_apart_the_simpler_is_chosen():
     errors = np.random.default_rng(0).uniform(1, 2, 40)
     fitted = np.random.default_rng(1).uniform(1, 2, 160)
     candidate = lambda term, squared, fitted=fitted: _Candidate(
-        Fit(model, model, 0.1), [_Slot("velocity", term, 0)], fitted, squared
+        Fit(model, model, 0.1), [Slot("velocity", term, 0)], fitted, squared
     )
     line, sine = candidate(0, errors + 5e-3), candidate(1, errors + 0.1 * np.sin(np.arange(40)))
     assert _choose([line, sine], 3).slots[0].term == 0
@@ -121,16 +144,41 @@ def test_of_formulas_that_cannot_be_told_apart_the_simpler_is_chosen():
     assert _choose([candidate(0, errors + 5e-3, fitted + 0.1), sine], 3).slots[0].term == 1  # the fitted errors tell
 
 
+@pytest.mark.slow
+def test_terms_are_not_added_for_a_better_initial_value():
+    terms, samples = ("1", "u", "u**2"), draw(0.0)
+    train, validation = (samples.take(np.arange(*ends)) for ends in ((0, 160), (160, 200)))
+    formula = {"velocity_terms": terms, "source_terms": terms}
+    model = EquationRegressor.build(Scaling.fit(*samples), width=6, **formula, key=jax.random.key(0))
+    few = [Slot("velocity", 1, 0), Slot("source", 1, 0)]
+    fitted = lambda slots: minimize(Fit(model, activate_terms(model, slots), 1e-3), train, SOLVER, steps=100)
+
+    def candidate(fit: Fit, slots: list[Slot]) -> _Candidate:
+        return _Candidate(
+            fit, slots, *(evaluate_errors(fit.model, part, SOLVER).squared for part in (train, validation))
+        )
+
+    many = candidate(fitted([*few, Slot("source", 2, 0)]), [*few, Slot("source", 2, 0)])
+    right = fitted(few)
+    # As if the fit of u₀ had ended early.
+    worse = jax.tree.map(lambda leaf: leaf + 1e-3, right.model.initial_network)
+    early = candidate(right._replace(model=eqx.tree_at(lambda it: it.initial_network, right.model, worse)), few)
+    assert _choose([early, many], 6) is many
+    (again,) = _share_initial_value([early, many], many, train, validation, SOLVER)
+    assert _choose([early, many, again], 6) is again
+    assert _share_initial_value([early, many], early, train, validation, SOLVER) == []
+
+
 @pytest.mark.parametrize("most", [4000, 0], ids=["all pairs", "removed and exchanged"])
 def test_terms_are_found_among_many_that_are_nearly_the_same(monkeypatch, most):
-    monkeypatch.setattr(_formula, "_MOST_SUBSETS", most)
+    monkeypatch.setattr(_subsets, "_MOST_SUBSETS", most)
     random = np.random.default_rng(3)
     u, v = random.uniform(0.5, 1.5, (2, 80))
     one = np.stack([u**0, u, v, u**2, v**2, u**3, v**3, u * v, np.sin(u), np.sin(v)], axis=1)
     terms = np.block([[one, np.zeros_like(one)], [np.zeros_like(one), one]])  # of two values
     target = terms[:, 1] + terms[:, 12] + 0.01 * random.standard_normal(160)
     reduced, estimate = terms.T @ terms, np.linalg.lstsq(terms, target)[0]
-    assert _formula._best_subsets(reduced, estimate, 2)[0] == (1, 12)
+    assert _subsets.best_subsets(reduced, estimate, 2)[0] == (1, 12)
 
 
 def test_the_equation_is_written_as_one_would():

@@ -10,8 +10,9 @@ import pytest
 
 from charax.pde import PROBLEMS
 from charax.tasks.pde import PDEConfig
+from charax.tasks.pde._apply import compile_solves, quick_solves
 from charax.tasks.pde._plots import choose_variable
-from charax.train import LoopConfig
+from charax.train import LoopConfig, quick_compilation
 from tests.tasks.fields import Case, changed_parts, fields_of, shared_cases
 
 
@@ -45,6 +46,19 @@ def cases(tmp_path_factory) -> dict[str, Case]:
 @pytest.mark.parametrize("field", fields_of(PDEConfig))
 def test_every_field_changes_what_it_is_for(cases, field):
     assert cases[field].part in changed_parts(cases[field])
+
+
+def test_programs_have_options_for_cpus_only(monkeypatch):
+    config = PDEConfig(data="paper", method="mlp", points=20)
+    task = config.build_task(config.load_data().spec)
+    assert task.compiler_options == quick_solves() == {**quick_compilation(), "xla_cpu_use_fusion_emitters": False}
+    asked = []
+    monkeypatch.setattr(eqx, "filter_jit", lambda function, **options: asked.append(options) or function)
+    double = compile_solves(lambda number: 2 * number)
+    assert not asked  # the platform is not asked for before the first call
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert task.compiler_options == {}
+    assert (double(1), double(2), asked) == (2, 4, [{"compiler_options": None}])
 
 
 def test_an_epoch_repeats_few_samples_alike():

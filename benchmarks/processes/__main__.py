@@ -3,6 +3,7 @@
     python -m benchmarks.processes equality --output docs/results/processes
     python -m benchmarks.processes resume --output docs/results/processes
     python -m benchmarks.processes kills --number 20 --output docs/results/processes
+    python -m benchmarks.processes memory --output docs/results/processes
     python -m benchmarks.processes scaling --output docs/results/processes
     python -m benchmarks.processes arithmetic --output docs/results/processes
 
@@ -18,14 +19,17 @@ from pathlib import Path
 
 from benchmarks.processes.equality import TASKS, compare, resume_with_others
 from benchmarks.processes.kills import kill_many
+from benchmarks.processes.memory import measure_memory
 from benchmarks.processes.page import read, write
 from benchmarks.processes.scaling import STEPS, all_reduce, do_arithmetic, step_seconds, time_steps
+
+PARTS = ("equality", "resume", "kills", "memory", "scaling", "arithmetic", "rank", "step")
 
 
 def main() -> None:
     """Run one part."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=["equality", "resume", "kills", "scaling", "arithmetic", "rank", "step"])
+    parser.add_argument("part", choices=PARTS)
     parser.add_argument("--number", type=int, default=20, help="number of kills, or of a rank")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--processes", type=int, default=1)
@@ -52,6 +56,8 @@ def main() -> None:
                 more = resume_with_others(home, len(rows))
             case "kills":
                 more = kill_many(arguments.number, home, len(rows))
+            case "memory":
+                more = measure_memory(home, len(rows))
             case _:
                 more = time_steps(len(rows))
         for row in more:

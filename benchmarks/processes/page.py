@@ -48,6 +48,23 @@ def write_page(output: Path) -> None:
             f"{before} of them were killed before their first checkpoint. Raw numbers: [kills.json](kills.json).",
             "",
         ]
+    if memory := read(output, "memory"):
+        rows = memory[0]["data_bytes"] / 1e6
+        lines += [
+            "## Memory",
+            "",
+            f"`charax train {memory[0]['flags']}` on {rows:,.0f} MB of rows: what each process",
+            "",
+        ]
+        lines[-2] += " holds at the end of training, and at most, more than with a thirteenth of the rows."
+        lines += ["| processes | process | holds | at most |", "|---|---|---|---|"]
+        lines += [
+            f"| {row['processes']} | {rank} | {(many['held'] - few['held']) / 1e6:,.0f} MB "
+            f"| {(many['peak'] - few['peak']) / 1e6:,.0f} MB |"
+            for row in memory
+            for rank, (many, few) in enumerate(zip(row["many"], row["few"], strict=True))
+        ]
+        lines += ["", "Raw numbers: [memory.json](memory.json).", ""]
     if scaling := read(output, "scaling"):
         lines += [
             "## From one process to two",

@@ -17,7 +17,7 @@ That is for CPUs; on other platforms both are XLA's own convolutions. Wide 3x3 c
 from functools import partial
 
 import jax.numpy as jnp
-from jax import lax, linear_transpose
+from jax import lax, linear_transpose, vmap
 from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir, xla
@@ -146,6 +146,28 @@ def _correlate_cpu(image, cotangent, *, rows, columns):
     return total
 
 
+def _correlate_shares(image, cotangent, *, rows, columns, devices):
+    """For CPUs that share the batch: a loop over all of it would gather every image on each of them."""
+    batch, height, width, channels_in = image.shape
+    channels_out, few = cotangent.shape[3], max(1, _CACHED_PIXELS // (height * width))
+    chunks, rest = divmod(batch // devices, few)
+    if is_worthwhile(batch * height * width, channels_in, channels_out, rows, columns):
+        return correlate_tiles(image, cotangent)
+    if batch % devices or chunks < 2:
+        return _correlate_few(image, cotangent, rows, columns)
+    correlate = vmap(partial(_correlate_few, rows=rows, columns=columns))
+    shares = [array.reshape(devices, batch // devices, *array.shape[1:]) for array in (image, cotangent)]
+
+    def split(share):
+        return share[:, : chunks * few].reshape(devices, chunks, few, *share.shape[2:]).swapaxes(0, 1)
+
+    start = jnp.zeros((devices, rows, columns, channels_in, channels_out), image.dtype)
+    total, _ = lax.scan(lambda total, pair: (total + correlate(*pair), None), start, tuple(map(split, shares)))
+    if rest:
+        total += correlate(*(share[:, chunks * few :] for share in shares))
+    return total.sum(axis=0)
+
+
 _CACHED_PIXELS = 4096
 
 
@@ -214,6 +236,15 @@ def _register(name, plain, cpu, shape, batched) -> Primitive:
 
 _convolve_p = _register("charax_convolve", _convolve_plain, _convolve_cpu, _convolve_shape, _convolve_batched)
 _correlate_p = _register("charax_correlate", _correlate_plain, _correlate_cpu, _correlate_shape, _correlate_batched)
+
+
+def _lower_correlate_for_cpus(context, *arguments, **sides):
+    devices = getattr(context.module_context.axis_context, "num_devices", 1)
+    correlate = _correlate_cpu if devices == 1 else partial(_correlate_shares, devices=devices)
+    return mlir.lower_fun(correlate, multiple_results=False)(context, *arguments, **sides)
+
+
+mlir.register_lowering(_correlate_p, _lower_correlate_for_cpus, platform="cpu")
 
 ad.defbilinear(
     _convolve_p,

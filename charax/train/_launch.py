@@ -185,8 +185,8 @@ class _Group:
         together = ["--coordinator", f"127.0.0.1:{_free_port()}", "--processes", str(count)]
         cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
         if len(cores) < 2 * count:
-            # gloo waits for the others in a busy loop: on a core that it shares with the computation, every array of an
-            # all-reduce would take until the scheduler's next tick.
+            # Measured on two cores: with gloo's thread on the only core of the computation, an array of an all-reduce
+            # took milliseconds instead of a fraction of one.
             cores = []
         for number in range(count):
             flags = [*together, "--process", str(number), "--heartbeat", str(heartbeat)]

@@ -26,6 +26,7 @@ from charax.train._json import read_json_lines
 from charax.train._parameters import flatten_model
 from charax.train._process import small_products
 from charax.train._progress import AbstractProgress, Silent
+from charax.train._sharing import read_whole
 from charax.train._step import MAX_SKIPPED_STEPS, StepMetrics, TrainState, initial_state, make_epoch, make_optimizer
 from charax.train._stopping import Diverged, Interrupted, StopRequest, listen
 from charax.train._task import AbstractTask
@@ -197,7 +198,9 @@ class _Training:
 
         def refine() -> dict[str, Any]:
             nonlocal refined
-            refined, found = self.task.refine(refined, self.splits, say)
+            if type(self.task).refine is AbstractTask.refine:  # which needs no data
+                return {}
+            refined, found = self.task.refine(refined, read_whole(self.splits), say)
             return found
 
         found = processes.on_first(refine)

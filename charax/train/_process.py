@@ -57,6 +57,13 @@ def keep_freed_memory() -> bool:
     return all(mallopt(option, value) for option, value in ((_MMAP_MAX, 0), (_TRIM_THRESHOLD, -1)))
 
 
+def release_freed_memory() -> None:
+    """Return what was freed to the system, once, also where malloc keeps it."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
+    if trim is not None:
+        trim(0)
+
+
 def use_compilation_cache(environment: MutableMapping[str, str] | None = None) -> Path:
     """Keep compiled programs from one process to the next, in a folder of the user's cache. The `charax` command does.
 

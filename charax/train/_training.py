@@ -18,9 +18,11 @@ from charax.train._history import METRICS, is_finished, read_history
 from charax.train._json import describe_differences
 from charax.train._loop import FitResult, fit
 from charax.train._precision import check_precision, computing_in
+from charax.train._process import release_freed_memory
 from charax.train._progress import AbstractProgress, Silent
 from charax.train._registry import TASKS, register_task
 from charax.train._run import Run, data_digest, load_run, load_same_data
+from charax.train._sharing import Loaded, load_on_first, remove_copy, share_data
 from charax.train._sweep import AbstractJob
 
 
@@ -58,13 +60,20 @@ def train(config: AbstractConfig, folder: Path | str, *, progress: AbstractProgr
 
 def _train(config: AbstractConfig, folder: Path, progress: AbstractProgress | None) -> Run:
     processes.on_first(lambda: _check_new(folder))
-    data = config.load_data()  # before anything is written: this is where bad settings and data show
-    config, notes = config.complete(data)
-    data = data._replace(notes=(*data.notes, *notes))
-    design_model(config, data.spec)
+    loaded = load_on_first(lambda: _load_new(config))  # before anything is written
     with processes.only_first(new_folder(folder)), processes.only_first(lock_folder(folder)):
-        processes.on_first(lambda: _save_new(folder, config, data))
+        processes.on_first(lambda: _save_new(folder, *loaded))
+        config, data = share_data(folder, loaded)
+        del loaded  # which many processes need not hold any more
         return _finish(folder, config, data, progress)
+
+
+def _load_new(config: AbstractConfig) -> Loaded:
+    """The complete config and its data. This is where bad settings and data show."""
+    data = config.load_data()
+    config, notes = config.complete(data)
+    design_model(config, data.spec)
+    return Loaded(config, data._replace(notes=(*data.notes, *notes)))
 
 
 def resume(folder: Path | str, *, epochs: int | None = None, progress: AbstractProgress | None = None) -> Run:
@@ -110,11 +119,18 @@ def _resume(config: AbstractConfig, folder: Path, epochs: int | None, progress: 
         if epochs is not None:
             processes.on_first(lambda: _check_longer(folder, config, epochs))
             config = replace(config, loop=replace(config.loop, epochs=epochs))  # pyright: ignore[reportArgumentType]
-        data = load_same_data(folder, config)
-        design_model(config, data.spec)
+        loaded = load_on_first(lambda: _load_again(folder, config))
         if epochs is not None:
-            processes.on_first(lambda: _lengthen(folder, config, data))
+            processes.on_first(lambda: _lengthen(folder, *loaded))
+        config, data = share_data(folder, loaded)
+        del loaded
         return _finish(folder, config, data, progress)
+
+
+def _load_again(folder: Path, config: AbstractConfig) -> Loaded:
+    data = load_same_data(folder, config)
+    design_model(config, data.spec)
+    return Loaded(config, data)
 
 
 def train_or_load(config: AbstractConfig, folder: Path | str, *, progress: AbstractProgress | None = None) -> Run:
@@ -258,12 +274,17 @@ def _check_longer(folder: Path, config: AbstractConfig, epochs: int) -> None:
 
 
 def _finish(folder: Path, config: AbstractConfig, data: TaskData, progress: AbstractProgress | None) -> Run:
-    task = config.build_task(data.spec)
+    task, together = config.build_task(data.spec), processes.count() > 1
+    if together:
+        release_freed_memory()
     for note in data.notes:
         (progress or Silent()).say(note)
-    fitted = fit(task, data.splits, config.loop, config.optimizer, folder=folder, progress=progress)
-    processes.on_first(lambda: _save_fitted(folder, data, fitted))
-    return Run(folder, config, TrainedModel(task, fitted.model), fitted.history, data)
+    try:
+        fitted = fit(task, data.splits, config.loop, config.optimizer, folder=folder, progress=progress)
+        processes.on_first(lambda: _save_fitted(folder, data, fitted))
+    finally:
+        remove_copy(folder)
+    return Run(folder, config, TrainedModel(task, fitted.model), fitted.history, None if together else data)
 
 
 def _save_fitted(folder: Path, data: TaskData, fitted: FitResult) -> None:

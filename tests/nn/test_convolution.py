@@ -1,5 +1,10 @@
 """The convolution against XLA's own, in every direction of differentiation."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -85,3 +90,33 @@ def test_only_cpus_get_more_than_the_plain_convolutions(platform):
     program = traced.lower(lowering_platforms=(platform,)).as_text()
     assert program.count("stablehlo.convolution") == (2 if platform == "cpu" else 3)
     assert ("stablehlo.pad" in program) == (platform == "cpu")
+
+
+ROOT = str(Path(__file__).parents[2])
+SHARED = """
+import re
+import jax, jax.numpy as jnp, numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from tests.nn.test_convolution import reference
+from charax.nn import convolve
+
+whole = NamedSharding(Mesh(np.asarray(jax.devices()), ("batch",)), PartitionSpec())
+rows = NamedSharding(whole.mesh, PartitionSpec("batch"))
+keys = jax.random.split(jax.random.key(0), 3)
+image, kernel = jax.random.normal(keys[0], (76, 16, 16, 3)), jax.random.normal(keys[1], (3, 3, 3, 4))
+cotangent = jax.random.normal(keys[2], (76, 16, 16, 4))
+gradient = lambda f: lambda image, cotangent: jax.vjp(lambda kernel: f(image, kernel), kernel)[1](cotangent)[0]
+function = jax.jit(gradient(convolve), out_shardings=whole)
+arguments = jax.device_put((image, cotangent), rows)
+program = function.lower(*arguments).compile().as_text()
+print(len(re.findall(r" all-gather[-(]", program)), len(re.findall(r" all-reduce[-(]", program)), " while(" in program)
+print(float(jnp.abs(function(*arguments) - gradient(reference)(image, cotangent)).max()))
+"""
+
+
+def test_devices_that_share_a_batch_exchange_gradients_of_the_kernel_and_no_images():
+    environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=2", "PYTHONPATH": ROOT}
+    done = subprocess.run([sys.executable, "-c", SHARED], env=environment, capture_output=True, text=True, check=True)
+    collectives, error = done.stdout.splitlines()
+    assert collectives == "0 1 True"  # the images of each device are taken few by few
+    assert float(error) < 1e-3

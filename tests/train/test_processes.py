@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -11,7 +13,20 @@ import pytest
 from benchmarks.processes import equality, kills
 from benchmarks.processes.runs import checkpoints_of
 from charax.train import ProcessesConfig
+from charax.train._launch import _free_port
 from charax.train._processes import _NO_PROXY, _bypass_proxies, _find_cluster
+
+
+def start_two(script: Path, *arguments: object) -> list[subprocess.Popen[str]]:
+    """Start a program in two processes: its arguments are a number, a port, and those given."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    common = [str(_free_port()), *map(str, arguments)]
+    return [
+        subprocess.Popen(
+            [sys.executable, str(script), str(i), *common], env=environment, stdout=subprocess.PIPE, text=True
+        )
+        for i in range(2)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -64,6 +79,7 @@ def test_two_processes_give_the_result_of_one(start, command, trained, metrics_o
     assert json.loads(out)["parameters"] == 3
     assert "[0] epoch 1/4" in errors
     assert "[1] epoch" not in errors
+    assert not (tmp_path / "two" / "data").exists()
     for two, one in zip(metrics_of(tmp_path / "two"), metrics_of(trained), strict=True):
         assert two == pytest.approx(one, abs=1e-5)
 
@@ -141,20 +157,60 @@ def test_a_damaged_checkpoint_is_skipped_by_all_processes(start, command, traine
     for path in newest.rglob("*"):
         if path.is_file() and "position" not in str(path.relative_to(newest)):
             path.write_bytes(b"damaged")
+    (folder / "data").mkdir()  # as a killed process would leave it
+    (folder / "data" / "0.array").write_bytes(b"of another attempt")
     process = start("launch", "-n", 2, "--", "resume", folder)
     _, errors = process.communicate(timeout=300)
     assert process.returncode == 0, errors
     assert "is damaged" in errors
+    assert not (folder / "data").exists()
     for two, one in zip(metrics_of(folder), metrics_of(trained), strict=True):
         assert two == pytest.approx(one, abs=1e-5)
 
 
 @pytest.mark.slow
+def test_the_first_process_reads_the_data_and_each_takes_its_own_rows(tmp_path):
+    script = tmp_path / "shares.py"
+    script.write_text(
+        """
+import json, sys
+from collections import defaultdict
+import numpy as np
+from charax.train import LoopConfig, ProcessesConfig, join, train
+from charax.train._sharing import CopiedRows
+from tests.train.line_task import LineConfig
+from tests.train.registration import registered_line
+
+taken, loaded = defaultdict(list), []
+read, load = CopiedRows.__getitem__, LineConfig.load_data
+
+def take(rows, index):
+    if isinstance(index, np.ndarray):
+        taken[rows.path.name].append(index.tolist())
+    return read(rows, index)
+
+def count(config):
+    loaded.append(1)
+    return load(config)
+
+CopiedRows.__getitem__, LineConfig.load_data = take, count
+with registered_line(), join(ProcessesConfig(f"127.0.0.1:{sys.argv[2]}", 2, int(sys.argv[1]))):
+    train(LineConfig(loop=LoopConfig(epochs=1, batch_size=8)), sys.argv[3])
+print(json.dumps([len(loaded), taken["0.array"]]))
+"""
+    )
+    answers = [process.communicate(timeout=200)[0] for process in start_two(script, tmp_path / "run")]
+    (loads, mine), (others, theirs) = (json.loads(answer.splitlines()[-1]) for answer in answers)
+    assert (loads, others) == (1, 0)
+    assert {len(rows) for rows in (*mine, *theirs)} == {4}  # of mini-batches of 8
+    of_first, of_second = ({row for rows in each for row in rows} for each in (mine, theirs))
+    assert not of_first & of_second
+    assert len(of_first) == len(of_second) == 4 * len(mine)
+
+
+@pytest.mark.slow
 def test_a_process_that_comes_later_than_gloo_waits_is_waited_for(tmp_path):
     """The one that compiles longest: half a minute is gloo's patience, and the coordination service has more."""
-    import subprocess
-    import sys
-
     script = tmp_path / "late.py"
     script.write_text(
         """
@@ -170,16 +226,5 @@ with join(ProcessesConfig(f"127.0.0.1:{sys.argv[2]}", 2, number)):
     print(float(compile_together(jax.jit(late))(batch)))
 """
     )
-    from charax.train._launch import _free_port
-
-    port, root = str(_free_port()), str(Path(__file__).parents[2])
-    both = [
-        subprocess.Popen(
-            [sys.executable, str(script), str(number), port],
-            env={**os.environ, "PYTHONPATH": root},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for number in range(2)
-    ]
-    assert [process.communicate(timeout=200)[0].strip() for process in both] == ["28.0", "28.0"]
+    answers = [process.communicate(timeout=200)[0].strip() for process in start_two(script)]
+    assert answers == ["28.0", "28.0"]

@@ -76,11 +76,13 @@ class MatchingDesign:
             source = scale * generator.standard_normal(train.inputs.shape, np.float32)
         else:
             source = train.source[generator.permutation(len(train.source))]
-        coupling, condition = COUPLINGS[self.coupling], train.targets if has_classes else None
+        # Slices, because in many processes only rows that are asked for are in memory.
+        inputs, targets = train.inputs[:], train.targets[:] if has_classes else None
+        coupling, condition = COUPLINGS[self.coupling], targets
         if train.context is not None:
-            condition = _join(train.context, train.targets if has_classes else None)
+            condition = _join(train.context[:], targets)
             coupling = OptimalTransport(_COLUMN_WEIGHT) if self.coupling == "ot" else coupling
-        return train._replace(source=couple_batches(coupling, train.inputs, source, order, condition))
+        return train._replace(source=couple_batches(coupling, inputs, source, order, condition))
 
     def pair(self, samples: Split, source: Split) -> DensityBatch:
         """Choose partners among samples of another data set, once.

@@ -32,7 +32,7 @@ def describe_training(run: Run) -> str:
         "folder": str(run.folder),
         "task": run.config.name,
         "parameters": f"{count_parameters(run.trained.model):,}",
-        "samples": ", ".join(f"{count:,} {split}" for split, count in sizes.items()),
+        "samples per epoch": ", ".join(f"{count:,} {split}" for split, count in sizes.items()),
         "digest of the data": stored.get("data_digest", "not stored"),
         "versions": ", ".join(f"{name} {version}" for name, version in versions.items()),
         "best epoch": f"{run.history[-1]['best_epoch']} of {len(run.epochs)}",

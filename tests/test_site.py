@@ -129,6 +129,20 @@ def test_every_folder_of_results_has_a_page_that_the_table_of_results_links_to_a
             assert f"]({file.name})" in page, f"{file.name} is not on the page of {folder.name}"
 
 
+def test_a_figure_of_a_recorded_table_is_linked_once(tmp_path):
+    from benchmarks.figures import TABLES, draw
+
+    for name in ("pairs", "first-results"):  # those whose rows are made from other ones
+        (tmp_path / name).mkdir()
+        for file in (TABLES[name].file, "README.md"):
+            (tmp_path / name / file).write_text((ROOT / "docs" / "results" / name / file).read_text())
+        page = tmp_path / name / "README.md"
+        page.write_text(page.read_text().replace(f"({name}.png)", ""))
+        assert draw(name, tmp_path).stat().st_size > 10_000
+        draw(name, tmp_path)
+        assert page.read_text().count(f"]({name}.png)") == 1
+
+
 def test_links_of_pages_from_outside_are_taken_from_their_place():
     including = [page for page in pages() if "```{include} ../../" in page.read_text()]
     assert len(including) == 2

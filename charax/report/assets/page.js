@@ -51,7 +51,7 @@
     }
     if (columns < 2 || panels.length !== numbers.length || figure.plot.clientWidth > NARROW) return layout;
     figure.plot.style.height = `${0.8 * columns * figure.plot.clientHeight}px`;
-    const gap = (layout.annotations ? 0.3 : 0.2) / panels.length, each = (1 - gap * (panels.length - 1)) / panels.length;
+    const gap = 0.3 / panels.length, each = (1 - gap * (panels.length - 1)) / panels.length;
     panels.forEach((number, i) => {
       const top = 1 - i * (each + gap);
       layout[`xaxis${number}`] = { ...layout[`xaxis${number}`], domain: [0, 1] };

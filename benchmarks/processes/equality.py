@@ -16,9 +16,13 @@ TASKS = {
     "density": "density --width 16 --steps 2 --epochs 1 --batch-size 2048",
     "pde": "pde --epochs 2",
     "series": f"series --width 8 --state-dim 8 {SHORT}",
+    "regression": f"regress --width 8 {SHORT}",
+    "matching": "density --objective matching --coupling ot --width 16 --steps 2 --epochs 1 --batch-size 2048",
+    "forecast": f"forecast --width 8 {SHORT}",
+    "windows": "forecast --data pendulum --history 8 --horizon 3 --width 8 --epochs 1 --batch-size 512",
 }
 """Small runs of every kind."""
-COUNTS = {"classification": (2, 4), "density": (2,), "pde": (2,), "series": (2,)}
+COUNTS = {task: (2, 4) if task == "classification" else (2,) for task in TASKS}
 KILLED = "classify --preset dense --width 8 --max-samples 200 --epochs 4 --batch-size 32 --checkpoint-steps 3"
 """A run that has checkpoints within its epochs."""
 

@@ -20,7 +20,7 @@ from charax.train import _processes as processes
 from charax.train._config import AbstractConfig, TaskData
 from charax.train._folder import explain_failed_write
 
-_COPY, _TREE = "data", "tree.pickle"
+_COPY, _TREE = "data-of-processes", "tree.pickle"
 
 
 class CopiedRows:

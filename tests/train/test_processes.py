@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -79,8 +80,33 @@ def test_two_processes_give_the_result_of_one(start, command, trained, metrics_o
     assert json.loads(out)["parameters"] == 3
     assert "[0] epoch 1/4" in errors
     assert "[1] epoch" not in errors
-    assert not (tmp_path / "two" / "data").exists()
+    assert not (tmp_path / "two" / "data-of-processes").exists()
     for two, one in zip(metrics_of(tmp_path / "two"), metrics_of(trained), strict=True):
+        assert two == pytest.approx(one, abs=1e-5)
+
+
+def slurm_job(number: int, port: int) -> dict[str, str]:
+    """The variables of a task of a Slurm job on this machine, which JAX makes the port of: 61440 and the job's id."""
+    job = {"SLURM_JOB_ID": str(port - 61440), "SLURM_STEP_NODELIST": "localhost", "SLURM_NTASKS": "2"}
+    return {**job, "SLURM_PROCID": str(number), "SLURM_LOCALID": str(number)}
+
+
+def mpi_job(number: int, port: int) -> dict[str, str]:
+    """The variables of a rank of Open MPI on this machine; its job id is a multiple of 4096."""
+    job = {"OMPI_MCA_orte_hnp_uri": f"{4096 * (port - 61440)}.0;tcp://127.0.0.1:1", "OMPI_COMM_WORLD_SIZE": "2"}
+    return {**job, "OMPI_COMM_WORLD_RANK": str(number), "OMPI_COMM_WORLD_LOCAL_RANK": str(number)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("job", [slurm_job, mpi_job])
+def test_the_processes_of_a_job_find_each_other_without_flags(job, start, command, trained, metrics_of, tmp_path):
+    with socket.socket() as probe:
+        port = next(port for port in range(61500, 65535) if probe.connect_ex(("127.0.0.1", port)))
+    both = [start(*command(tmp_path / "job"), **job(number, port)) for number in range(2)]
+    for process in both:
+        _, errors = process.communicate(timeout=300)
+        assert process.returncode == 0, errors
+    for two, one in zip(metrics_of(tmp_path / "job"), metrics_of(trained), strict=True):
         assert two == pytest.approx(one, abs=1e-5)
 
 
@@ -157,13 +183,14 @@ def test_a_damaged_checkpoint_is_skipped_by_all_processes(start, command, traine
     for path in newest.rglob("*"):
         if path.is_file() and "position" not in str(path.relative_to(newest)):
             path.write_bytes(b"damaged")
-    (folder / "data").mkdir()  # as a killed process would leave it
-    (folder / "data" / "0.array").write_bytes(b"of another attempt")
+    copy = folder / "data-of-processes"
+    copy.mkdir()  # as a killed process would leave it
+    (copy / "0.array").write_bytes(b"of another attempt")
     process = start("launch", "-n", 2, "--", "resume", folder)
     _, errors = process.communicate(timeout=300)
     assert process.returncode == 0, errors
     assert "is damaged" in errors
-    assert not (folder / "data").exists()
+    assert not copy.exists()
     for two, one in zip(metrics_of(folder), metrics_of(trained), strict=True):
         assert two == pytest.approx(one, abs=1e-5)
 

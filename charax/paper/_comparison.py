@@ -131,11 +131,13 @@ def record_curves(trained: Mapping[str, Sequence[MethodResult]], *metrics: str) 
 _LABELS = {"accuracy": "accuracy", "nll": "NLL, nats", "bits_per_dim": "bits per dimension", "nfe": "evaluations"}
 
 
-def plot_dynamics(dynamics: Sequence[Mapping[str, Any]], path: Path, *, metric: str = "accuracy") -> Path:
+def plot_dynamics(
+    dynamics: Sequence[Mapping[str, Any]], path: Path, *, metric: str = "accuracy", steps_per_epoch: int | None = None
+) -> Path:
     """A validation metric over the epochs: a row of panels for each way of training, a column for each data set.
 
     The line is the mean over seeds, the band spans the worst to the best. A data set with one epoch has no curve: it
-    is left out if others have more.
+    is left out if others have more. Epochs of a given number of steps are shown as steps.
     """
     curves = lambda row: row[f"validation_{metric}"]
     several = [row for row in dynamics if len(curves(row)[0]) > 1]
@@ -149,21 +151,25 @@ def plot_dynamics(dynamics: Sequence[Mapping[str, Any]], path: Path, *, metric: 
         for line, training in zip(axes, trainings, strict=True):
             for axis, dataset in zip(line, datasets, strict=True):
                 for row in (one for one in shown if (one["training"], one["dataset"]) == (training, dataset)):
-                    plot_curve(axis, curves(row), plotting.method_color(row["method"]), row["method"])
+                    plot_curve(
+                        axis, curves(row), plotting.method_color(row["method"]), row["method"], steps_per_epoch or 1
+                    )
                 axis.set_title(f"{dataset}, {training}" if training else dataset)
                 axis.xaxis.get_major_locator().set_params(integer=True)
             line[0].set_ylabel(f"validation {_LABELS[metric]}")
         for axis in axes[-1]:
-            axis.set_xlabel("epoch")
+            axis.set_xlabel("epoch" if steps_per_epoch is None else "training step")
         axes[0, -1].legend()
         figure.suptitle(f"Learning curves on validation data{spread}", fontsize="medium")
     return path
 
 
-def plot_curve(axis: Any, curves: Sequence[Sequence[float | None]], color: str, label: str) -> None:
+def plot_curve(
+    axis: Any, curves: Sequence[Sequence[float | None]], color: str, label: str, steps_per_epoch: int = 1
+) -> None:
     """A metric over the epochs: the mean over seeds, and the band of all seeds."""
     columns = by_epoch(curves)
-    epochs = range(1, 1 + len(columns))
+    epochs = range(steps_per_epoch, steps_per_epoch * (1 + len(columns)), steps_per_epoch)
     axis.plot(epochs, [statistics.mean(each) for each in columns], "o-", markersize=3, color=color, label=label)
     if len(curves) > 1:
         lower, upper = [min(each) for each in columns], [max(each) for each in columns]

@@ -290,7 +290,8 @@ class Table1(AbstractExperiment):
 
     def figures(self, stored: Mapping[str, Any]) -> Mapping[str, Figure]:
         dynamics = stored["dynamics"]
-        draw = lambda metric: lambda path: plot_dynamics(dynamics, path, metric=metric)
+        steps = stored.get("steps_per_epoch")
+        draw = lambda metric: lambda path: plot_dynamics(dynamics, path, metric=metric, steps_per_epoch=steps)
         known = {"accuracy": "training-dynamics.png", "nfe": "training-nfe.png"}
         return {
             name: draw(metric) for metric, name in known.items() if dynamics and f"validation_{metric}" in dynamics[0]
@@ -320,7 +321,12 @@ class Table1(AbstractExperiment):
             if method in FIGURE_METHODS
         ]
         dynamics = record_curves({"": shown}, "accuracy", "nfe")
-        record = {"budget": self.budget, "changed": setting.changed, "dynamics": dynamics}
+        record = {
+            "budget": self.budget,
+            "changed": setting.changed,
+            "steps_per_epoch": setting.steps_per_epoch,
+            "dynamics": dynamics,
+        }
         return Report(
             name=self.name,
             title=f"Table 1, budget {self.budget}",

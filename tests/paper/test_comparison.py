@@ -2,12 +2,13 @@
 
 from types import SimpleNamespace
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
 from charax.paper import Column, Report
 from charax.paper import pde as paper_pde
-from charax.paper._comparison import MethodResult, largest_width, plot_dynamics, record_curves
+from charax.paper._comparison import MethodResult, largest_width, plot_curve, plot_dynamics, record_curves
 from charax.paper.kinetic import Kinetic
 
 
@@ -41,6 +42,13 @@ def test_a_metric_that_was_not_finite_is_missing_from_the_table_and_the_figure(t
     assert report.cells == [["-"]]
     assert all(path.exists() for path in report.write(tmp_path))
     assert "NaN" not in (tmp_path / "r.json").read_text()  # which JSON does not have
+
+
+def test_epochs_of_a_given_number_of_steps_are_shown_as_steps():
+    figure, axes = plt.subplots()
+    plot_curve(axes, [[1.0, 2.0, 3.0]], "red", "c-node", steps_per_epoch=70)
+    assert axes.lines[0].get_xdata().tolist() == [70, 140, 210]
+    plt.close(figure)
 
 
 def test_the_kinetic_energy_of_a_flow_that_failed_has_no_ratio(tmp_path):

@@ -181,7 +181,7 @@ def plot_equation(
             others = [task.tabulate_equation(member, over=over, margin=_MARGIN)[1] for member in members]
             samples = None if splits is None else {"u": splits.train.u, "x": splits.train.x, "t": splits.train.t}[over]
             if others:
-                spread = 2 * np.std([one[name] for one in others], axis=0)
+                spread = 2 * np.std([one[name] for one in others], axis=0, ddof=1)
                 band = learned[name] - spread, learned[name] + spread
                 axis.fill_between(u, *band, color=C_NODE, alpha=0.25, linewidth=0, label="two standard deviations")
             for side, label in ((u[0], "beyond the data"), (u[-1], None)):
@@ -234,7 +234,7 @@ def plot_shocks(task: PDETask, model: EquationRegressor, path: Path, *, until: f
         axis.axhline(task.spec.upper[1], color="white", linestyle="--", linewidth=1, label="last time of the data")
         axis.grid(visible=False)
         axis.set(xlabel=task.spec.position_columns[0], ylabel="t", xlim=(left, right), ylim=(0, until))
-        axis.legend(loc="lower right", framealpha=0.8)
+        axis.legend(loc="lower right", frameon=True, framealpha=0.8)
     return path
 
 

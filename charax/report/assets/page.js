@@ -45,7 +45,8 @@
     const columns = new Set(panels.map((number) => layout[`xaxis${number}`].domain[0])).size;
     figure.plot.style.height = "";
     if (layout.scene && figure.plot.clientWidth <= NARROW) { // a box in space is scaled by the height
-      layout.height = Math.min(layout.height || Infinity, 1.05 * figure.plot.clientWidth);
+      const named = figure.data.filter((trace) => trace.name && trace.showlegend !== false).length;
+      layout.height = 1.05 * figure.plot.clientWidth + 20 * Math.max(Math.ceil(named / 3) - 3, 0); // and its legend
       figure.plot.style.height = `${layout.height}px`;
       return layout;
     }

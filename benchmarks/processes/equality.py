@@ -19,7 +19,6 @@ TASKS = {
     "regression": f"regress --width 8 {SHORT}",
     "matching": "density --objective matching --coupling ot --width 16 --steps 2 --epochs 1 --batch-size 2048",
     "forecast": f"forecast --width 8 {SHORT}",
-    "windows": "forecast --data pendulum --history 8 --horizon 3 --width 8 --epochs 1 --batch-size 512",
 }
 """Small runs of every kind."""
 COUNTS = {task: (2, 4) if task == "classification" else (2,) for task in TASKS}

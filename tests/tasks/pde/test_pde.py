@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from charax.models import Scaling, build_regressor
+from charax.pde import Burgers, Sine
 from charax.tasks.pde import PDEConfig
 from charax.train import load_model, load_run, save_config, save_model
 from tests.train.commands import assert_explained
@@ -154,3 +155,19 @@ def test_c_node_learns_the_papers_problem(tmp_path, ask):
 def test_structured_form_learns_burgers_equation(tmp_path, ask):
     answer = ask("reproduce", "pde", "--method", "equation", "--seeds", "1", "--output", tmp_path)
     assert answer["equation"]["velocity_error_percent_max"] <= 2
+
+
+@pytest.mark.slow
+def test_few_sensors_with_many_times_are_enough(tmp_path, ask):
+    x, t = (axis.reshape(-1) for axis in np.meshgrid(np.linspace(1, 7, 8), np.linspace(0, 0.6, 40)))
+    u = Burgers(profile=Sine(amplitude=1.0, mean=2.0), domain=((-3.0, 9.0),)).exact(
+        jnp.asarray(x)[:, None], jnp.asarray(t)
+    )
+    noisy = np.asarray(u) + 0.02 * np.random.default_rng(0).standard_normal(len(x))
+    np.savetxt(tmp_path / "sensors.csv", np.stack([x, t, noisy], axis=1), delimiter=",", header="x,t,u", comments="")
+    flags = ["--method", "equation", "--width", "8", "--epochs", "2", "--learning-rate", "0.01", "--name", "sensors"]
+    answer = ask("train", "pde", "--data", tmp_path / "sensors.csv", *flags, "--output", tmp_path)
+    (term,) = answer["terms"]
+    assert term["name"] == "u u_x"
+    assert abs(term["coefficient"] - 1) <= 3 * term["standard_error"] <= 0.15
+    assert abs(answer["shock_time"] - 1) <= 0.05

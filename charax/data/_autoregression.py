@@ -146,7 +146,7 @@ def _features(
     clock = xp.take_along_axis(past_times, back, axis=1)
     parts = (
         xp.ones_like(clock[:, :1]),
-        values.reshape(len(values), order * values.shape[2]),
+        values.reshape(values.shape[0], order * values.shape[2]),
         clock[:, :1] - clock[:, 1:],
     )
     base = xp.concatenate(parts, axis=1)

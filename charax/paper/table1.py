@@ -245,7 +245,7 @@ class Table1(AbstractExperiment):
                     solver=setting.solver,
                     shrink=setting.shrink,
                     max_samples=setting.max_samples,
-                    loop=LoopConfig(epochs, setting.batch_size, setting.steps_per_epoch),
+                    loop=LoopConfig(epochs, setting.batch_size, steps_per_epoch=setting.steps_per_epoch),
                 )
                 if loaded is not None and method != "c-node":
                     shape, classes = loaded.input_shape, len(loaded.classes)

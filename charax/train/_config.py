@@ -145,9 +145,6 @@ class LoopConfig:
     """Maximum number of epochs. None: chosen from the data."""
     batch_size: int | None = None
     """Samples per mini-batch. None: chosen from the data."""
-    steps_per_epoch: int | None = field(default=None, metadata=ADDED_LATER)
-    """Steps per epoch, for several evaluations per pass over the training samples: with fewer than a pass has, the
-    next epoch continues it. None: one pass."""
     seed: int = 0
     """Seed of the splits, the initial weights, the order of the data and everything else that is random."""
     patience: int | None = None
@@ -155,6 +152,9 @@ class LoopConfig:
     which is never for anything but tables."""
     checkpoint_steps: int | None = None
     """Save a checkpoint every this many steps, in addition to the end of each epoch."""
+    steps_per_epoch: int | None = field(default=None, metadata=ADDED_LATER)
+    """Steps per epoch, for several evaluations per pass over the training samples: with fewer than a pass has, the
+    next epoch continues it. None: one pass."""
 
     def __post_init__(self):
         least = dict.fromkeys(("epochs", "batch_size", "steps_per_epoch", "patience", "checkpoint_steps"), 1)

@@ -134,8 +134,9 @@ def test_a_density_given_columns_is_trained_evaluated_and_asked(given_a, blob, t
     assert ask("evaluate", given_a)["nll"] == pytest.approx(run.summary()["nll"], rel=1e-6)
     ask("predict", given_a, blob, "--output", tmp_path / "out.csv")
     assert len((tmp_path / "out.csv").read_text().splitlines()) == 81
-    samples, *curves = task.report(model, run.splits, data="blob")
+    samples, along, *curves = task.report(model, run.splits, data="blob")
     assert "drawn given the a of a test row" in samples.text
+    assert along.title == "Density along s"
     assert len(curves) == 2  # characteristics and states
     # The density of b integrates to 1 for each a.
     b = np.linspace(-60, 80, 400)

@@ -10,8 +10,9 @@ import pytest
 
 from charax.fields import PlainField
 from charax.models import Classifier, NeuralODE
+from charax.paper._comparison import count_parameters
 from charax.paper._ode_table import Record, differences, measure_convergence, row, seed_jobs
-from charax.paper.table1 import SETTINGS
+from charax.paper.table1 import SETTINGS, Table1
 from charax.solve import Solver
 from charax.tasks import ClassificationConfig
 from charax.train import LoopConfig, Sweep, to_json
@@ -34,7 +35,7 @@ def make_record(accuracy: float, seed: int, validation: tuple[float, ...] = (0.5
         "logit_change_percent": 0.1,
     }
     epochs = [
-        {"epoch": i, "step": 70 * i, "nfe": 20.0 + i, "validation_accuracy": value}
+        {"epoch": i, "step": 70 * i, "nfe": 20.0 + i, "validation_nfe": 20.0, "validation_accuracy": value}
         for i, value in enumerate(validation, start=1)
     ]
     return Record(replace(CONFIG, loop=replace(LOOP, seed=seed)), metrics, epochs)
@@ -73,6 +74,25 @@ def test_a_record_stands_for_its_run_and_only_for_that(tmp_path):
     assert Sweep().run(seed_jobs(CONFIG, tmp_path, [0])) == [record]
     with pytest.raises(ValueError, match=r"other settings: .*epochs \(20 there, 3 here\)"):
         Sweep().run(seed_jobs(replace(CONFIG, loop=replace(LOOP, epochs=3)), tmp_path, [0]))
+
+
+def test_a_table_of_what_is_finished_trains_nothing(tmp_path):
+    """One seed of one method is there: it is the table."""
+    table = Table1(budget="exact", seeds=3, finished_only=True)
+    node, _ = table.configs()
+    job = seed_jobs(node, tmp_path, range(3))[1]
+    record = make_record(0.7, 1)
+    job.place.parent.mkdir()
+    write_json(job.place, {"config": to_json(job.config), "metrics": record.metrics, "epochs": record.epochs})
+    answer = table.run(tmp_path, Sweep()).answer
+    assert [(row["method"], row["seeds"], row["accuracy_mean"]) for row in answer["rows"]] == [("node", 1, 0.7)]
+    assert answer["differences"] == []
+    assert [path.name for path in tmp_path.iterdir()] == ["records"]
+
+
+def test_the_exact_models_have_the_papers_parameters():
+    counts = {one.method: count_parameters(one, (28, 28, 1), 10) for one in Table1(budget="exact").configs()}
+    assert counts == {"node": 85_468, "c-node": 83_041}
 
 
 def test_figure_methods_get_more_seeds_than_the_others():

@@ -87,6 +87,23 @@ def test_intervals_cover_95_percent_of_the_validation_values(run):
         assert count(0.999) < count(1.001)  # and not more than needed
 
 
+@pytest.mark.parametrize("kept", [0.0, 0.25, 1.0])
+def test_validation_says_how_much_of_the_correction_is_kept(kept, run):
+    """Where the truth lies a part of the way from the linear forecast to the model's, that part is what is forecast."""
+    loaded = charax.load_run(run)
+    task, model = loaded.trained
+    windows = loaded.splits.validation
+    standardize = task.spec.units.value_standardizer
+    scaled = lambda model: (task.forecast(model, windows)[0] - standardize.mean) / standardize.std
+    truth = windows.anchor + kept * (scaled(model) - windows.anchor)
+    assert np.abs(scaled(model) - windows.anchor).max() > 0.1
+    seen = loaded.splits._replace(validation=windows._replace(values=truth.astype(np.float32)))
+    said: list[str] = []
+    refined, _ = task.refine(model, seen, said.append)
+    np.testing.assert_allclose(scaled(refined), truth, atol=1e-4)
+    assert any(f"kept to {kept:.0%}" in line for line in said) == (kept < 1)
+
+
 def test_evaluate_has_errors_and_coverage_by_horizon(run, ask):
     answer = ask("evaluate", run)
     assert answer["squared_error"] ** 0.5 == pytest.approx(charax.load_run(run).summary()["scaled_rmse"], rel=1e-5)

@@ -74,8 +74,12 @@ def write(output: Path, rows: list[dict[str, Any]]) -> None:
     """Write the numbers and a page."""
     output.mkdir(parents=True, exist_ok=True)
     (output / "latency.json").write_text(json.dumps({"rows": rows}, indent=1) + "\n")
+    ratios = [row["exported_ms"] / row["compiled_ms"] for row in rows]
     lines = [
         "# Latency of exported programs",
+        "",
+        "**An exported program takes "
+        f"{min(ratios):.1f} to {max(ratios):.1f} times as long as the compiled model in charax.**",
         "",
         "Written by `python -m benchmarks.export_latency`. Milliseconds for a batch, the median of 30 calls after a",
         "first one; the command is a process of its own, with a warm compilation cache, and so mostly imports.",

@@ -120,7 +120,11 @@ def _epoch_line(found: dict[str, Any]) -> str:
 
 def _page(found: dict[str, Any]) -> str:
     lines = "\n".join(_line(table, found[table]) for table in TABLES)
+    slowest = {cache: max(found[table][cache]["first"]["seconds"] for table in TABLES) for cache in ("empty", "warm")}
     return f"""# Time to the first result
+
+**The first fit of a small table takes at most {slowest["empty"]:.1f} s, compilation included, and at most
+{slowest["warm"]:.1f} s where compiled programs are kept from an earlier process.**
 
 Fits of the default estimators, in seconds of the clock (CPU seconds of all threads in brackets); made by
 `python -m benchmarks.first_results`, with one call of `charax.use_compilation_cache()` per process.

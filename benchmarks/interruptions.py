@@ -45,6 +45,9 @@ class Kill:
 
 _PAGE = """# Runs killed by SIGKILL
 
+**{same} of {kills} runs that were killed at some moment and resumed ended with exactly the metrics and weights of a run
+that nothing interrupted.**
+
 `python -m benchmarks.interruptions --kills {kills} --output docs/results/interruptions`
 
 Runs of `charax {flags}`, killed at
@@ -188,7 +191,7 @@ def run(kills: int, output: Path | None = None, seed: int = 0) -> list[Kill]:
 def write(kills: list[Kill], output: Path) -> None:
     """Write the table and the raw numbers."""
     output.mkdir(parents=True, exist_ok=True)
-    lines = [_PAGE.format(kills=len(kills), flags=FLAGS)]
+    lines = [_PAGE.format(kills=len(kills), same=sum(kill.same for kill in kills), flags=FLAGS)]
     for moment in MOMENTS:
         chosen = [kill for kill in kills if kill.moment == moment]
         if not chosen:

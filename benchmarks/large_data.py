@@ -101,10 +101,15 @@ def time_small(steps: int = 200, repeats: int = 5) -> dict[str, Any]:
 
 def write_page(output: Path) -> None:
     """Write README.md from the files that are there."""
-    lines = ["# Data that do not fit into memory", "", "Written by `python -m benchmarks.large_data`.", ""]
+    lines = ["# Data that do not fit into memory", ""]
     if (output / "large.json").is_file():
         found = json.loads((output / "large.json").read_text())
         lines += [
+            f"**Training on a file of {found['bytes'] / 1e9:.0f} GB takes "
+            f"{found['peak_rss_bytes'] / 1e9:.2f} GB of memory.**",
+            "",
+            "Written by `python -m benchmarks.large_data`.",
+            "",
             f"`charax train {found['flags']}` on a file of {found['bytes'] / 1e9:.1f} GB ({FEATURES:,} numbers per",
             "sample), one epoch with evaluation on validation and test: at most",
             f"{found['peak_rss_bytes'] / 1e9:.2f} GB of memory (peak resident set of the process),",

@@ -136,6 +136,8 @@ def write(output: Path, found: dict[str, Any]) -> None:
     lines = [
         "# Searches of scikit-learn with two processes",
         "",
+        "**Two processes pay off for many or long fits: the first search waits for its workers to start.**",
+        "",
         "Written by `python -m benchmarks.parallel_search`. Iris, two cores: how many times faster `n_jobs=2` is than",
         "`n_jobs=1`. A new process counts its imports, too; the first search starts the workers, which import and",
         "compile by themselves; a second search in the same process finds them ready. At best: what the CPU seconds of",

@@ -77,9 +77,16 @@ def _line(row: dict[str, Any]) -> str:
     )
 
 
+_SIZES = ("members", "epochs", "weight_decay")
+
+
 def _page(rows: list[dict[str, Any]]) -> str:
     lines = "\n".join(map(_line, rows))
+    plain = next(row for row in rows[1:] if row == {**row, **{k: rows[0][k] for k in _SIZES}} and not row["ema"])
     return f"""# The recipe for large tables
+
+**Averaging the weights over the steps matters most: {rows[0]["accuracy_mean"]:.2%} of the validation rows with it,
+{plain["accuracy_mean"]:.2%} without.**
 
 How `charax.train.table_recipe` trains on {ROWS:,} rows, by validation accuracy: {FEATURES} standard normal features,
 classes by f0·f1 + f2 > 0, {VALIDATION_ROWS:,} validation rows, the tables of the seeds {SEEDS[0]} and {SEEDS[1]}. The

@@ -1,10 +1,12 @@
 """The site: `make docs`. Pages are Markdown, examples are executed, the reference comes from the docstrings."""
 
+import os
 import sys
 import typing
 from pathlib import Path
 
 from charax._version import __version__
+from charax.plotting._style import STYLE
 
 # jaxtyping then writes Array where it would write jaxlib._jax.Array.
 typing.GENERATING_DOCUMENTATION = "charax"  # pyright: ignore[reportAttributeAccessIssue]
@@ -32,6 +34,12 @@ myst_heading_anchors = 3
 # Words such as "shape" in the types of attributes are words, and no links to one of the attributes of that name.
 # A page may be reached from the text of another instead of from the contents.
 suppress_warnings = ["ref.python", "toc.not_included"]
+
+# The figures of executed pages have the style of those that charax saves.
+_style = Path(__file__).parent / "_build" / "matplotlibrc"
+_style.parent.mkdir(exist_ok=True)
+_style.write_text("".join(f"{name}: {value}\n" for name, value in STYLE.items()))
+os.environ["MATPLOTLIBRC"] = str(_style)
 
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(Path(__file__).parent / "_build" / "notebooks")

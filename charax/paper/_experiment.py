@@ -70,10 +70,10 @@ class AbstractExperiment(ABC):
         return {}
 
     def redraw(self, folder: Path) -> list[Path]:
-        """Draw the figures again from the JSON file of an earlier run, without its runs.
+        """Draw the figures again: those of the table from its JSON file, those of single runs from their weights.
 
         Args:
-            folder: The folder with NAME.json.
+            folder: The folder with NAME.json, and with those runs that have figures of their own.
 
         Returns:
             The figures.
@@ -81,6 +81,7 @@ class AbstractExperiment(ABC):
         Raises:
             ValueError: If there is no such file, or it has not the numbers of any figure.
         """
+        from charax.train import load_run
         from charax.train._json import read_json
 
         path = folder / f"{self.name}.json"
@@ -90,7 +91,8 @@ class AbstractExperiment(ABC):
             raise ValueError(f"{path} lacks {error}, which the figures need: leave --redraw out") from error
         if not figures:
             raise ValueError(f"the figures of {self.name} are drawn from its runs: leave --redraw out")
-        return [draw(folder / name) for name, draw in figures.items()]
+        runs = [load_run(plots.parent) for plots in sorted(folder.glob("*/plots"))]
+        return [draw(folder / name) for name, draw in figures.items()] + [path for run in runs for path in run.plot()]
 
 
 def choose(given: Sequence[str], known: Sequence[str], what: str, budget: str) -> tuple[str, ...]:

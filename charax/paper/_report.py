@@ -1,6 +1,7 @@
 """What an experiment leaves: one writer of JSON, Markdown and figures."""
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -105,6 +106,13 @@ class Report:
         """
         folder.mkdir(parents=True, exist_ok=True)
         paths = [folder / f"{self.name}.json", folder / f"{self.name}.md"]
-        paths[0].write_text(json.dumps({**self.record, **self.answer}, indent=2) + "\n")
+        paths[0].write_text(_to_json({**self.record, **self.answer}))
         paths[1].write_text(self.markdown())
         return [*paths, *(plot(folder / name) for name, plot in self.figures.items())]
+
+
+def _to_json(content: Mapping[str, Any]) -> str:
+    """JSON that people read: indented, with the numbers of a list in one line."""
+    text = json.dumps(content, indent=2)
+    one_line = lambda found: re.sub(r"(,?)\n *", lambda gap: ", " if gap[1] else "", found[0])
+    return re.sub(r"\[\n[^][{}]*\]", one_line, text) + "\n"

@@ -190,7 +190,7 @@ def _measure(objective: SeparationObjective, model: eqx.Module, u: Array, y: Arr
 
 
 def _show(problem: SeparationProblem, model: Separator | Perceptron, u: np.ndarray, y: np.ndarray) -> dict[str, Any]:
-    """Trajectories of some points, and the probability of the second class on a grid."""
+    """Trajectories of some points (by point, dimension, time), and the probability of the second class on a grid."""
     if problem.dim > 2 or isinstance(model, Perceptron):
         return {"trajectories": [], "labels": [], "decision": None, "reach": None}
     few = u[:_SHOWN]
@@ -202,5 +202,5 @@ def _show(problem: SeparationProblem, model: Separator | Perceptron, u: np.ndarr
         grid = np.stack([part.ravel() for part in np.meshgrid(side, side)], axis=1)
         logits, _ = eqx.filter_jit(lambda model, u: model(u))(model, jnp.asarray(grid))
         decision = np.round(np.asarray(jax.nn.softmax(logits)[:, 1]).reshape(41, 41), 2).tolist()
-    path = np.round(np.asarray(solution.trajectory)[..., : problem.dim], 3)
+    path = np.round(np.moveaxis(np.asarray(solution.trajectory)[..., : problem.dim], 0, -1).astype(float), 3)
     return {"trajectories": path.tolist(), "labels": [int(one) for one in label], "decision": decision, "reach": reach}

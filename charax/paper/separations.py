@@ -15,7 +15,7 @@ from charax import plotting
 from charax.models import Method
 from charax.paper._experiment import AbstractExperiment, choose
 from charax.paper._records import RecordJob
-from charax.paper._report import Column, Report
+from charax.paper._report import Column, Figure, Report
 from charax.train import AbstractProgress, Sweep, check_range
 
 Kind = Literal["map", "classify"]
@@ -80,6 +80,14 @@ VARIANTS: tuple[Variant, ...] = (
     Variant("mlp"),
 )
 
+_SHOWN = {
+    "node": "NODE",
+    "anode-1": "ANODE + 1",
+    "c-node-k2": "C-NODE, reads (s, u)",
+    "c-node-k2-u0": "C-NODE, reads (s, $u_0$)",
+}
+"""The variants of the figure, with what they are called there."""
+
 _COLUMNS = (
     Column("problem", "problem"),
     Column("method", "method"),
@@ -131,14 +139,19 @@ class Separations(AbstractExperiment):
         ]
         rows = [_row(*pair, result) for pair, result in zip(pairs, sweep.run(jobs), strict=True)]
         flat = [{name: value for name, value in row.items() if name != "shown"} for row in rows]
+        panels = [row for row in rows if row["variant"] in _SHOWN and PROBLEMS[row["problem"]].dim <= 2]
+        record = {**settings, "panels": [_record_panel(row) for row in panels]}
         return Report(
             name=self.name,
             title=f"Separations: error of the map, or fraction of wrong classes; {self.seeds} seeds",
             columns=_COLUMNS,
             answer={"rows": flat},
-            record=settings,
-            figures={"separations.png": lambda path: plot(rows, path)},
+            record=record,
+            figures=self.figures(record),
         )
+
+    def figures(self, stored: Mapping[str, Any]) -> Mapping[str, Figure]:
+        return {"separations.png": lambda path, panels=stored["panels"]: plot(panels, path)}
 
 
 def _learn(
@@ -169,48 +182,44 @@ def _row(problem: str, variant: Variant, result: Mapping[str, Any]) -> dict[str,
     }
 
 
-def plot(rows: Sequence[Mapping[str, Any]], path: Path) -> Path:
+def _record_panel(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What the figure shows of a row: the error is the mean over the seeds, the trajectories are of the first one."""
+    return {name: row[name] for name in ("problem", "variant", "error_mean")} | row["shown"]
+
+
+def plot(panels: Sequence[Mapping[str, Any]], path: Path) -> Path:
     """A row per problem and a column per variant: trajectories over s on a line, in the plane with the decision."""
-    problems = list(dict.fromkeys(row["problem"] for row in rows if PROBLEMS[row["problem"]].dim <= 2))
-    variants = [
-        name for name in ("node", "anode-1", "c-node-k2", "c-node-k2-u0") if any(r["variant"] == name for r in rows)
-    ]
-    found = {(row["problem"], row["variant"]): row for row in rows}
-    height, width = max(1, len(problems)), max(1, len(variants))
-    with plotting.save_figure(path, width=2.4 * width, height=2.2 * height) as figure:
-        axes = figure.subplots(height, width, squeeze=False)
-        for line, problem in zip(axes, problems, strict=False):
-            for axis, variant in zip(line, variants, strict=False):
-                _panel(axis, found.get((problem, variant)), problem)
+    found = {(each["problem"], each["variant"]): each for each in panels}
+    problems = list(dict.fromkeys(problem for problem, _ in found)) or [""]
+    variants = [name for name in _SHOWN if any(name == variant for _, variant in found)] or [""]
+    with plotting.save_figure(path, width=2.5 * len(variants), height=2.4 * len(problems)) as figure:
+        axes = figure.subplots(len(problems), len(variants), squeeze=False)
+        for line, problem in zip(axes, problems, strict=True):
+            for axis, variant in zip(line, variants, strict=True):
+                axis.set(xticks=[], yticks=[])
+                if (problem, variant) in found:
+                    _plot_panel(axis, found[problem, variant])
     return path
 
 
-def _panel(axis, row: Mapping[str, Any] | None, problem: str) -> None:
+def _plot_panel(axis, panel: Mapping[str, Any]) -> None:
     import numpy as np
 
-    axis.set_xticks([])
-    axis.set_yticks([])
-    if row is None:
-        return
-    shown = row["shown"]
-    u, label = np.asarray(shown["trajectories"]), np.asarray(shown["labels"])
-    colours = [plotting.CLASSES[2 if one else 0] for one in label]
-    if PROBLEMS[problem].dim == 1:
+    u = np.asarray(panel["trajectories"])  # points, dimensions, times
+    colors = [plotting.CLASSES[2 if one else 0] for one in panel["labels"]]
+    if u.shape[1] == 1:
         axis.set(xlabel="s", ylabel="u")
-        for i, colour in enumerate(colours):
-            axis.plot(np.linspace(0, 1, len(u)), u[:, i, 0], color=colour, linewidth=0.7)
+        for path, color in zip(u, colors, strict=True):
+            axis.plot(np.linspace(0, 1, u.shape[2]), path[0], color=color, linewidth=0.7)
     else:
-        axis.set(xlabel="$u_1$", ylabel="$u_2$")
-        if shown["decision"] is not None:
-            reach = shown["reach"]
-            axis.imshow(
-                np.asarray(shown["decision"]), extent=(-reach, reach, -reach, reach), origin="lower",
-                cmap="coolwarm", alpha=0.35, vmin=0, vmax=1, aspect="auto",
-            )  # fmt: skip
-        for i, colour in enumerate(colours):
-            axis.plot(u[:, i, 0], u[:, i, 1], color=colour, linewidth=0.4, alpha=0.7)
-        axis.plot(u[0, :, 0], u[0, :, 1], ".", color="black", markersize=1.5)
-        limit = 1.5 * shown["reach"]  # some trajectories lead far away
-        axis.set_xlim(-limit, limit)
-        axis.set_ylim(-limit, limit)
-    axis.set_title(f"{problem}, {row['variant']}\nerror {row['error_mean']:.3f}", fontsize=8)
+        limit = 1.5 * panel["reach"]  # some trajectories lead far away
+        axis.set(xlabel="$u_1$", ylabel="$u_2$", xlim=(-limit, limit), ylim=(-limit, limit), aspect="equal")
+        if panel["decision"] is not None:
+            edges = (-panel["reach"], panel["reach"]) * 2
+            style = {"cmap": "coolwarm", "alpha": 0.35, "vmin": 0, "vmax": 1}
+            axis.imshow(np.asarray(panel["decision"]), extent=edges, origin="lower", **style)
+        for path, color in zip(u, colors, strict=True):
+            axis.plot(*path, color=color, linewidth=0.5, alpha=0.7)
+        axis.plot(u[:, 0, 0], u[:, 1, 0], ".", color="black", markersize=1.5)
+    title = f"{panel['problem']}: {_SHOWN[panel['variant']]}\nerror {panel['error_mean']:.3f}"
+    axis.set_title(title, fontsize=9)

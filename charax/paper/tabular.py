@@ -91,7 +91,12 @@ class Tabular(AbstractExperiment):
         """The splits of a table."""
         settings = {"epochs": self.epochs}
         return [
-            RecordJob(folder / f"{name}-split{seed}.json", settings, _record, {"name": name, "seed": seed, **settings})
+            RecordJob(
+                folder / "records" / f"{name}-split{seed}.json",
+                settings,
+                _record,
+                {"name": name, "seed": seed, **settings},
+            )
             for seed in range(_FIRST_SPLIT, _FIRST_SPLIT + self.seeds)
         ]
 

@@ -83,7 +83,12 @@ class UCI(AbstractExperiment):
         # All parameters, so that a result of other defaults is not taken for one of today's.
         settings = {**flags, "parameters": _regressor(**flags).get_params()}
         return [
-            RecordJob(folder / f"{name}-split{split}.json", settings, _record, {"name": name, "split": split, **flags})
+            RecordJob(
+                folder / "records" / f"{name}-split{split}.json",
+                settings,
+                _record,
+                {"name": name, "split": split, **flags},
+            )
             for split in range(self.splits)
         ]
 

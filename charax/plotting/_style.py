@@ -7,7 +7,7 @@ from pathlib import Path
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-_STYLE = {
+STYLE = {
     "axes.grid": True,
     "axes.spines.right": False,
     "axes.spines.top": False,
@@ -18,6 +18,7 @@ _STYLE = {
     "legend.frameon": False,
     "lines.linewidth": 1.8,
 }
+"""Settings of matplotlib, as in a matplotlibrc."""
 
 
 @contextmanager
@@ -43,7 +44,7 @@ def save_figure(path: Path, *, width: float, height: float) -> Iterator[Figure]:
         assert (Path(folder) / "line.png").exists()
     ```
     """
-    with mpl.rc_context(_STYLE):  # pyright: ignore[reportArgumentType]
+    with mpl.rc_context(STYLE):  # pyright: ignore[reportArgumentType]
         figure = Figure(figsize=(width, height), layout="constrained")
         yield figure
         figure.savefig(path)

@@ -41,7 +41,7 @@ CASES = {
         "--problem swap --variant c-node-k2-u0 --seeds 1 --steps 2 --points 10",
         1,
         "problem method k reads_u0 error_mean error_sd nfe parameters seconds variant",
-        record="seeds steps points",
+        record="seeds steps points panels",
         figures="separations.png",
         other="--steps 3",
     ),

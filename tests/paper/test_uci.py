@@ -74,6 +74,7 @@ def test_every_data_set_has_a_published_number():
 def test_a_result_of_other_defaults_is_refused(tmp_path):
     (job,) = uci.UCI(splits=1)._jobs("yacht", tmp_path)
     former = {**job.settings, "parameters": {**job.settings["parameters"], "width": 7}}
+    job.place.parent.mkdir()
     job.place.write_text(json.dumps({"settings": former, "result": {}}))
     with pytest.raises(ValueError, match=r"other settings: parameters \(.*'width': 7"):
         job.is_finished()

@@ -185,3 +185,15 @@ def test_messages_of_the_troubleshooting_page_are_those_of_the_package():
     for message in quoted:
         words = ".*".join(map(re.escape, message.split("…")))
         assert re.search(words, texts), f"no message of the package reads {message!r}"
+
+
+@pytest.mark.parametrize("workflow", sorted(path.name for path in (ROOT / ".github" / "workflows").glob("*.yml")))
+def test_workflows_call_targets_of_the_makefile(workflow):
+    yaml = pytest.importorskip("yaml")
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / workflow).read_text())["jobs"]
+    steps = [step for job in jobs.values() for step in job["steps"]]
+    assert all(re.fullmatch(r"[\w./-]+@[\w./]+", step["uses"]) for step in steps if "uses" in step)
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    called = [word for step in steps for word in re.findall(r"make ([a-z-]+)", step.get("run", ""))]
+    assert called or "bash .ci/run" in str(steps)
+    assert set(called) <= targets

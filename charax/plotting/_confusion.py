@@ -72,6 +72,10 @@ def confusion_figure(counts: Int[np.ndarray, "classes classes"], classes: Sequen
             **numbers,
         )
     )
-    figure.update_xaxes(title_text="predicted class", type="category", constrain="domain")
-    figure.update_yaxes(title_text="true class", type="category", autorange="reversed", scaleanchor="x")
+    # Cells are squares: where the figure is too narrow or too wide for that, its axes shrink with the cells.
+    figure.update_xaxes(title_text="predicted class", type="category", constrain="domain", showgrid=False)
+    figure.update_yaxes(
+        title_text="true class", type="category", autorange="reversed", scaleanchor="x", constrain="domain",
+        showgrid=False,
+    )  # fmt: skip
     return figure

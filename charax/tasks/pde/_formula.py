@@ -31,12 +31,14 @@ from charax.tasks.pde._formula_text import Term, describe_terms, write_equation
 from charax.tasks.pde._least_squares import (
     Errors,
     Fit,
-    evaluate_cost,
+    evaluate_all_errors,
+    evaluate_costs,
     evaluate_errors,
     minimize,
+    minimize_all,
     normal_equations,
-    ravel,
 )
+from charax.tasks.pde._members import ravel
 from charax.tasks.pde._subsets import best_subsets, eliminate, restrict
 
 _MOST_TERMS = 6
@@ -90,16 +92,18 @@ def search_formula(network: Fit, train: SolutionSamples, validation: SolutionSam
     score = lambda candidate: candidate.score(weights)
     best, since = math.inf, 0
     for size in range(min(weights, _MOST_TERMS) + 1):
-        scores = [math.inf]
-        for kept in best_subsets(reduced, estimate, size):
-            chosen = [slots[i] for i in kept]
-            guesses = restrict(full, normal, inside, estimate, kept), project_networks(network.model, train, chosen)
-            starts = [Fit(guess, activate_terms(guess, chosen), ridge) for guess in guesses]
-            fit = min(starts, key=lambda fit: evaluate_cost(fit, train, solver))
-            fit = minimize(fit, train, solver, steps=20)
-            errors = [evaluate_errors(fit.model, split, solver).squared for split in (train, validation)]
-            candidates.append(_Candidate(fit, chosen, *errors))
-            scores.append(score(candidates[-1]))
+        starts: list[Fit] = []
+        subsets = best_subsets(reduced, estimate, size)
+        chosen = [[slots[i] for i in kept] for kept in subsets]
+        for kept, terms in zip(subsets, chosen, strict=True):
+            guesses = restrict(full, normal, inside, estimate, kept), project_networks(network.model, train, terms)
+            starts += [Fit(guess, activate_terms(guess, terms), ridge) for guess in guesses]
+        costs = evaluate_costs([(start, train) for start in starts], solver)
+        starts = [starts[i + int(costs[i + 1] < costs[i])] for i in range(0, len(starts), 2)]
+        fits = minimize_all([(start, train) for start in starts], solver, steps=20)
+        latest = _assess(fits, chosen, train, validation, solver)
+        candidates += latest
+        scores = [math.inf, *map(score, latest)]
         since = 0 if min(scores) < best else since + 1
         best = min(best, *scores)
         if since >= 2 and _is_as_good(min(candidates, key=score).fit.model, network.model, validation, solver):
@@ -139,6 +143,22 @@ class _Candidate(NamedTuple):
         return sum(measure_complexity(formula_of(self.fit.model, slot.part).terms[slot.term]) for slot in self.slots)
 
 
+def _assess(
+    fits: Sequence[Fit],
+    slots: Sequence[list[Slot]],
+    train: SolutionSamples,
+    validation: SolutionSamples,
+    solver: Solver,
+) -> list[_Candidate]:
+    """Fitted formulas with their errors on both splits."""
+    errors = evaluate_all_errors([(fit.model, split) for fit in fits for split in (train, validation)], solver)
+    squared = [each.squared for each in errors]
+    return [
+        _Candidate(fit, terms, squared[2 * i], squared[2 * i + 1])
+        for i, (fit, terms) in enumerate(zip(fits, slots, strict=True))
+    ]
+
+
 def _choose(candidates: Sequence[_Candidate], library: int) -> _Candidate:
     """The best by the criterion, or the simplest of those with as many terms that cannot be told from it.
 
@@ -176,13 +196,13 @@ def _share_initial_value(
     for one in sorted(candidates, key=error, reverse=True):
         if len(one.slots) < len(best.slots) and error(one) <= largest:
             rivals[len(one.slots)] = one
-    again = []
-    for rival in rivals.values():
-        model = eqx.tree_at(lambda it: it.initial_network, rival.fit.model, best.fit.model.initial_network)
-        fit = minimize(rival.fit._replace(model=model), train, solver)
-        errors = [evaluate_errors(fit.model, split, solver).squared for split in (train, validation)]
-        again.append(_Candidate(fit, rival.slots, *errors))
-    return again
+    initial = lambda it: it.initial_network
+    starts = [
+        rival.fit._replace(model=eqx.tree_at(initial, rival.fit.model, initial(best.fit.model)))
+        for rival in rivals.values()
+    ]
+    fits = minimize_all([(start, train) for start in starts], solver)
+    return _assess(fits, [rival.slots for rival in rivals.values()], train, validation, solver)
 
 
 def _fit_with_prior(fit: Fit, train: SolutionSamples, solver: Solver) -> Fit:

@@ -11,7 +11,7 @@ import numpy as np
 from charax.data import SolutionSamples
 from charax.models import EquationRegressor
 from charax.models._equation_field import Formula
-from charax.tasks.pde._least_squares import ravel, unravel
+from charax.tasks.pde._members import ravel, unravel
 
 
 class Slot(NamedTuple):

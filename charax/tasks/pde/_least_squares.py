@@ -5,30 +5,24 @@ price of one: the Jacobian of all residuals costs no more than a step of stochas
 """
 
 import contextlib
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Generator, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Bool, Float
 
 from charax.data import SolutionSamples
 from charax.models import EquationRegressor
 from charax.solve import Solver
-from charax.tasks.pde._apply import BATCH, apply_model, compile_solves
-from charax.train import padded_batches
+from charax.tasks.pde._members import Member, Values, evaluate_members, linearize_members, ravel, unravel
 
 _LEAST_GAIN = 1e-3
 """Two steps in a row that reduce the sum of squares by less than this end a fit."""
 _FORMULA_RIDGE = 1e-3
 """The ridge of the weights of a formula, relative to that of the networks: enough for a unique solution."""
-
-
-_Rows = tuple[Array, Array, Array]
-"""Positions, times and values."""
 
 
 class Fit(NamedTuple):
@@ -76,16 +70,61 @@ def minimize(
     fit: Fit, samples: SolutionSamples, solver: Solver, *, steps: int = 40, least_gain: float = _LEAST_GAIN
 ) -> Fit:
     """Fit the active parameters to samples, until two steps in turn make the sum of squares smaller by less than
-    `least_gain` of it.
+    `least_gain` of it."""
+    return minimize_all([(fit, samples)], solver, steps=steps, least_gain=least_gain)[0]
+
+
+def minimize_all(
+    problems: Sequence[tuple[Fit, SolutionSamples]],
+    solver: Solver,
+    *,
+    steps: int = 40,
+    least_gain: float = _LEAST_GAIN,
+) -> list[Fit]:
+    """`minimize` for several models of one structure: one vmapped program evaluates all that have not ended yet.
+
+    Each has steps, damping and an end of its own, so that it becomes what it would be alone.
+    """
+    systems = [_System(fit, samples) for fit, samples in problems]
+    searches = [_search(system, steps, least_gain) for system in systems]
+    ends = [system.start for system in systems]
+    asked = {i: next(search) for i, search in enumerate(searches) if len(ends[i])}
+    while asked:
+        for kind, answer in ((_Cost, _costs), (_Linear, _linearize)):
+            chosen = [i for i, vector in asked.items() if isinstance(vector, kind)]
+            answers = answer([(systems[i], asked[i].vector) for i in chosen], solver)
+            for i, value in zip(chosen, answers, strict=True):
+                try:
+                    asked[i] = searches[i].send(value)
+                except StopIteration as end:
+                    ends[i] = end.value
+                    del asked[i]
+    return [
+        fit._replace(model=unravel(system.everything(end), fit.model)) if len(end) else fit
+        for (fit, _), system, end in zip(problems, systems, ends, strict=True)
+    ]
+
+
+class _Cost(NamedTuple):
+    """Asks for the sum of squares."""
+
+    vector: np.ndarray
+
+
+class _Linear(NamedTuple):
+    """Asks for the sum of squares, half its gradient, and half its Hessian in Gauss and Newton's approximation."""
+
+    vector: np.ndarray
+
+
+def _search(system: "_System", steps: int, least_gain: float) -> Generator[_Cost | _Linear, Any, np.ndarray]:
+    """Levenberg–Marquardt steps of one fit: yields where the sum of squares is needed, and returns its minimum.
 
     The damping follows H. B. Nielsen, Damping parameter in Marquardt's method, 1999. The steps are made on the host, in
     float64: optimistix's method would evaluate the model again for every column of the Jacobian.
     """
-    system = _System(fit, samples, solver)
     vector = system.start
-    if not len(vector):
-        return fit
-    cost, gradient, hessian = system.linearize(vector)
+    cost, gradient, hessian = yield _Linear(vector)
     damping, growth, small = 1e-2 * float(np.diag(hessian).mean()), 2.0, 0
     for _ in range(steps):
         try:
@@ -93,7 +132,7 @@ def minimize(
         except np.linalg.LinAlgError:  # to rounding, parameters without effect
             damping, growth = max(damping * growth, 1e-9 * float(np.diag(hessian).max())), 2 * growth
             continue
-        trial = system.cost(vector + step)
+        trial = yield _Cost(vector + step)
         gain = (cost - trial) / max(float(step @ (damping * step - gradient)), 1e-300)
         if not (np.isfinite(trial) and gain > 0):
             damping, growth = damping * growth, 2 * growth
@@ -104,59 +143,104 @@ def minimize(
         vector = vector + step
         if small == 2:
             break
-        cost, gradient, hessian = system.linearize(vector)
+        cost, gradient, hessian = yield _Linear(vector)
         damping, growth = damping * max(1 / 3, 1 - (2 * gain - 1) ** 3), 2.0
-    return fit._replace(model=system.model(vector))
+    return vector
 
 
 class _System:
     """The sum of squares of a fit as a function of its active parameters."""
 
-    def __init__(self, fit: Fit, samples: SolutionSamples, solver: Solver):
-        self.fit, self.samples, self.solver = fit, samples, solver
+    def __init__(self, fit: Fit, samples: SolutionSamples):
+        self.like, self.samples = fit.model, samples
         self.index = np.flatnonzero(ravel(fit.active))
         self.ridges = (fit.ridge * _relative_ridges(fit.model))[self.index]
-        self.like = fit.model
+        self._start = ravel(fit.model).astype(float)
 
     @property
     def start(self) -> np.ndarray:
-        return ravel(self.fit.model)[self.index].astype(float)
+        return self._start[self.index]
 
-    def model(self, vector: np.ndarray) -> EquationRegressor:
-        everything = np.zeros(len(ravel(self.like)))
+    def everything(self, vector: np.ndarray) -> np.ndarray:
+        """All parameters."""
+        everything = np.zeros_like(self._start)
         everything[self.index] = vector
-        return unravel(everything, self.like)
+        return everything
 
-    def cost(self, vector: np.ndarray) -> float:
-        residual, found = evaluate_errors(self.model(vector), self.samples, self.solver)
+    def member(self, vector: np.ndarray) -> Member:
+        return Member(self.everything(vector), self.samples)
+
+    def penalty(self, vector: np.ndarray) -> float:
+        return float(np.square(self.ridges * vector).sum())
+
+
+_Asked = Sequence[tuple[_System, np.ndarray]]
+
+
+def _costs(asked: _Asked, solver: Solver) -> list[float]:
+    if not asked:
+        return []
+    like = asked[0][0].like
+    values = evaluate_members(like, [system.member(vector) for system, vector in asked], solver)
+    costs = []
+    for (system, vector), value in zip(asked, values, strict=True):
+        residual, found = _errors(like, system.samples, value)
         squares = np.where(found[:, None], residual, 0).astype(float) ** 2
-        return float(squares.sum() + (~found).sum() + np.square(self.ridges * vector).sum())
-
-    def jacobian(self, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
-        model = self.model(vector)
-        jacobian, residual, found = _in_chunks(lambda rows: _linearize(model, rows, self.solver), self.samples)
-        jacobian = jacobian.reshape(-1, jacobian.shape[-1])[:, self.index].astype(float)
-        return jacobian, residual.reshape(-1).astype(float), int((~found).sum())
-
-    def linearize(self, vector: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        """The sum of squares, half its gradient, and half its Hessian in Gauss and Newton's approximation."""
-        J, r, lost = self.jacobian(vector)
-        cost = float(r @ r) + lost + float(np.square(self.ridges * vector).sum())
-        return cost, J.T @ r + self.ridges**2 * vector, J.T @ J + np.diag(self.ridges**2)
+        costs.append(float(squares.sum() + (~found).sum() + system.penalty(vector)))
+    return costs
 
 
-def evaluate_cost(fit: Fit, samples: SolutionSamples, solver: Solver) -> float:
-    """What `minimize` minimizes, for the parameters of the model; infinity if it is not finite."""
-    system = _System(fit, samples, solver)
-    cost = system.cost(system.start)
-    return cost if np.isfinite(cost) else np.inf
+def _linearize(asked: _Asked, solver: Solver) -> list[tuple[float, np.ndarray, np.ndarray]]:
+    if not asked:
+        return []
+    found = []
+    for system, vector in asked:
+        square = system.ridges**2
+        found.append([system.penalty(vector), square * vector, np.diag(square)])
+    members = [system.member(vector) for system, vector in asked]
+    for which, piece in linearize_members(asked[0][0].like, members, solver):
+        J, r, lost = _reduce(piece, asked[which][0].index)
+        cost, gradient, hessian = found[which]
+        found[which] = [cost + float(r @ r) + lost, gradient + J.T @ r, hessian + J.T @ J]
+    return [(cost, gradient, hessian) for cost, gradient, hessian in found]
+
+
+def _reduce(piece: tuple[np.ndarray, ...], index: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+    """The Jacobian by the active parameters, the residuals and the number of lost rows, in float64."""
+    jacobian, residual, found = piece
+    jacobian = jacobian.reshape(-1, jacobian.shape[-1])[:, index].astype(float)
+    return jacobian, residual.reshape(-1).astype(float), int((~found).sum())
+
+
+def _jacobian(system: _System, vector: np.ndarray, solver: Solver) -> tuple[np.ndarray, np.ndarray]:
+    pieces = [piece for _, piece in linearize_members(system.like, [system.member(vector)], solver)]
+    J, r, _ = _reduce(tuple(map(np.concatenate, zip(*pieces, strict=True))), system.index)
+    return J, r
+
+
+def evaluate_costs(problems: Sequence[tuple[Fit, SolutionSamples]], solver: Solver) -> list[float]:
+    """What `minimize` minimizes, for the parameters of the models; infinity where it is not finite."""
+    systems = [_System(fit, samples) for fit, samples in problems]
+    costs = _costs([(system, system.start) for system in systems], solver)
+    return [cost if np.isfinite(cost) else np.inf for cost in costs]
 
 
 def evaluate_errors(model: EquationRegressor, samples: SolutionSamples, solver: Solver) -> Errors:
     """The errors at samples."""
-    at = lambda rows: apply_model(model, jnp.concatenate([rows[0], rows[1][:, None]], axis=1), solver)[1:3]
-    u, found = _in_chunks(at, samples)
-    return Errors((u - samples.u) / np.asarray(model.scaling.value_scale, u.dtype), found)
+    return evaluate_all_errors([(model, samples)], solver)[0]
+
+
+def evaluate_all_errors(problems: Sequence[tuple[EquationRegressor, SolutionSamples]], solver: Solver) -> list[Errors]:
+    """The errors of models of one structure, each at its own samples."""
+    if not problems:
+        return []
+    like = problems[0][0]
+    values = evaluate_members(like, [Member(ravel(model), samples) for model, samples in problems], solver)
+    return [_errors(like, samples, value) for (_, samples), value in zip(problems, values, strict=True)]
+
+
+def _errors(like: EquationRegressor, samples: SolutionSamples, values: Values) -> Errors:
+    return Errors((values.u - samples.u) / np.asarray(like.scaling.value_scale, values.u.dtype), values.found)
 
 
 class Normal(NamedTuple):
@@ -177,8 +261,8 @@ class Normal(NamedTuple):
 
 def normal_equations(fit: Fit, samples: SolutionSamples, solver: Solver) -> Normal:
     """The Gauss–Newton approximation at the minimum, in float64."""
-    system = _System(fit, samples, solver)
-    J, r, _ = system.jacobian(system.start)
+    system = _System(fit, samples)
+    J, r = _jacobian(system, system.start, solver)
     data, relative = J.T @ J, _relative_ridges(fit.model)[system.index]
     prior = np.square(relative) * float(r @ r) / len(r) + 1e-12 * np.trace(data) / len(data)
     hessian = data + np.diag(prior)
@@ -188,47 +272,9 @@ def normal_equations(fit: Fit, samples: SolutionSamples, solver: Solver) -> Norm
 
 def prediction_variance(fit: Fit, normal: Normal, samples: SolutionSamples, solver: Solver) -> np.ndarray:
     """The variance of u at samples because of that of the parameters, in units of the squared value scale."""
-    J, _, _ = _System(fit, samples, solver).jacobian(ravel(fit.model)[normal.where].astype(float))
+    system = _System(fit, samples)
+    J, _ = _jacobian(system, system.start, solver)
     return np.einsum("ij,jk,ik->i", J, normal.covariance, J)
-
-
-def ravel(model: EquationRegressor) -> Float[np.ndarray, "parameters"]:
-    """All parameters as one vector."""
-    return np.asarray(ravel_pytree(eqx.filter(model, eqx.is_inexact_array))[0])
-
-
-def unravel(vector: np.ndarray, like: EquationRegressor) -> EquationRegressor:
-    """The model with these parameters."""
-    params, static = eqx.partition(like, eqx.is_inexact_array)
-    return eqx.combine(ravel_pytree(params)[1](jnp.asarray(vector, jnp.float32)), static)
-
-
-def _as_arrays(samples: SolutionSamples) -> _Rows:
-    return jnp.asarray(samples.x), jnp.asarray(samples.t), jnp.asarray(samples.u)
-
-
-def _in_chunks(function: Callable[[_Rows], tuple[Array, ...]], samples: SolutionSamples) -> tuple[np.ndarray, ...]:
-    """Call a compiled function with one shape, whatever the number of samples: it is compiled once for all data."""
-    parts = [function(_as_arrays(samples.take(rows))) for rows in padded_batches(len(samples.t), BATCH)]
-    return tuple(np.concatenate(pieces)[: len(samples.t)] for pieces in zip(*parts, strict=True))
-
-
-@compile_solves
-def _linearize(model: EquationRegressor, rows: _Rows, solver: Solver) -> tuple[Array, Array, Array]:
-    """The Jacobian of all residuals by all parameters, from one gradient per number; the residuals; which are found."""
-    params, static = eqx.partition(model, eqx.is_inexact_array)
-    vector, unravel = ravel_pytree(params)
-
-    def residual(vector: Array, x: Array, t: Array, u: Array) -> tuple[Array, tuple[Array, Array]]:
-        out = eqx.combine(unravel(vector), static)(x[None], t[None], solver=solver)
-        error = (out.u[0] - u) / jnp.asarray(model.scaling.value_scale, u.dtype)
-        # A point without a characteristic has no gradient; the others are fitted without it.
-        error = jnp.where(out.found, error, 0)
-        return error, (error, out.found[0])
-
-    of_rows = jax.vmap(jax.jacrev(residual, has_aux=True), in_axes=(None, 0, 0, 0))
-    jacobian, (error, found) = of_rows(vector, *rows)
-    return jacobian, error, found
 
 
 def _relative_ridges(model: EquationRegressor) -> Float[np.ndarray, "parameters"]:

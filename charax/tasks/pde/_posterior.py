@@ -20,12 +20,11 @@ from charax.tasks.pde._apply import compile_solves
 from charax.tasks.pde._least_squares import (
     Fit,
     evaluate_errors,
-    minimize,
+    minimize_all,
     normal_equations,
     prediction_variance,
-    ravel,
-    unravel,
 )
+from charax.tasks.pde._members import ravel, unravel
 
 _FEET, _TIMES = 256, 64
 _STEPS = 12
@@ -45,7 +44,7 @@ class Posterior(NamedTuple):
 def draw_members(
     fit: Fit, train: SolutionSamples, validation: SolutionSamples, solver: Solver, *, count: int, seed: int = 0
 ) -> Posterior:
-    """Fit an ensemble, as spread out as the data allow."""
+    """Fit an ensemble, as spread out as the data allow: all members at once."""
     normal = normal_equations(fit, train, solver)
     errors, found = evaluate_errors(fit.model, validation, solver)
     predicted = prediction_variance(fit, normal, validation, solver) + normal.variance
@@ -56,13 +55,13 @@ def draw_members(
     fitted = train.u + scale * np.where(located[:, None], residual, 0)
     deviation, random = calibration * np.sqrt(normal.variance), np.random.default_rng(seed)
     free = _START_DEVIATION * ravel(_networks_of_coefficients(fit.active))
-    members = []
+    problems = []
     for _ in range(count):
         noisy = fitted + scale * deviation * random.standard_normal(train.u.shape)
         start = unravel(ravel(fit.model) + free * random.standard_normal(len(free)), fit.model)
-        samples = train._replace(u=noisy.astype(np.float32))
-        members.append(minimize(fit._replace(model=start), samples, solver, steps=_STEPS).model)
-    return Posterior(members, calibration)
+        problems.append((fit._replace(model=start), train._replace(u=noisy.astype(np.float32))))
+    members = minimize_all(problems, solver, steps=_STEPS)
+    return Posterior([member.model for member in members], calibration)
 
 
 def _networks_of_coefficients(active: EquationRegressor) -> EquationRegressor:

@@ -20,10 +20,9 @@ from charax.tasks.pde._least_squares import (
     distinct_rows,
     evaluate_errors,
     minimize,
-    ravel,
     single_threaded_blas,
-    unravel,
 )
+from charax.tasks.pde._members import ravel, unravel
 from charax.tasks.pde._posterior import draw_members, find_shock_time
 from charax.train import Splits
 

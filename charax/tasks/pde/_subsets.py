@@ -8,7 +8,8 @@ import numpy as np
 from jaxtyping import Float
 
 from charax.models import EquationRegressor
-from charax.tasks.pde._least_squares import Fit, Normal, ravel, unravel
+from charax.tasks.pde._least_squares import Fit, Normal
+from charax.tasks.pde._members import ravel, unravel
 
 _FITTED_PER_SIZE = 4
 _MOST_SUBSETS = 4000

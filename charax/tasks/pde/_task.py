@@ -29,6 +29,7 @@ from charax.pde._foot import PointStatus
 from charax.plotting import Section
 from charax.solve import Solver
 from charax.tasks.pde._apply import BATCH, apply_model, model_at, quick_solves
+from charax.tasks.pde._members import evaluate_model
 from charax.tasks.pde._spec import PDESpec
 from charax.train import AbstractTask, Predictions, Program, Splits, mark_failures, solve_in_batches
 
@@ -140,8 +141,9 @@ class PDETask(AbstractTask):
         face = np.arange(BATCH) % (2 * len(lower) - 1)  # all faces of the box but the initial one
         shares[np.arange(BATCH), face // 2] = np.where(face == 2 * len(lower) - 2, 1.0, face % 2)
         points = (lower + shares * (upper - lower)).astype(np.float32)
-        found, feet = map(np.asarray, apply_model(model, jnp.asarray(points), self.solver)[2:])
-        ends = np.concatenate([feet[found], lower[None, :-1], upper[None, :-1]])
+        assert isinstance(model, EquationRegressor)
+        values = evaluate_model(model, points, self.solver)
+        ends = np.concatenate([values.foot_point[values.found], lower[None, :-1], upper[None, :-1]])
         if self.period:  # the initial value is known on the whole line
             ends = np.concatenate([ends, lower[None, :-1] - self.period, upper[None, :-1] + self.period])
         return tuple((float(low), float(high)) for low, high in zip(ends.min(axis=0), ends.max(axis=0), strict=True))
@@ -215,20 +217,22 @@ class PDETask(AbstractTask):
         )
 
     def evaluate(
-        self, model: eqx.Module, points: Float[np.ndarray, "points dt"], *, batch_size: int = BATCH
+        self, model: eqx.Module, points: Float[np.ndarray, "points dt"]
     ) -> tuple[Float[np.ndarray, "points n"], Bool[np.ndarray, "points"]]:
         """Evaluate the learned function.
 
         Args:
             model: The trained model.
             points: Positions and times (x, t).
-            batch_size: Points per solve.
 
         Returns:
             The values, and whether a characteristic was found for each point.
         """
+        if isinstance(model, EquationRegressor):  # by the program that has fitted it
+            values = evaluate_model(model, points, self.solver)
+            return values.u, values.found
         solve = lambda rows, solver: apply_model(model, jnp.asarray(points[rows]), solver)
-        _, u, found, _ = solve_in_batches(solve, len(points), self.solver, batch_size=batch_size)
+        _, u, found, _ = solve_in_batches(solve, len(points), self.solver, batch_size=BATCH)
         return u, found
 
     def evaluate_past_shocks(

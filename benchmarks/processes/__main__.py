@@ -21,7 +21,7 @@ from benchmarks.processes.equality import TASKS, compare, resume_with_others
 from benchmarks.processes.kills import kill_many
 from benchmarks.processes.memory import measure_memory
 from benchmarks.processes.page import read, write
-from benchmarks.processes.scaling import STEPS, all_reduce, do_arithmetic, step_seconds, time_steps
+from benchmarks.processes.scaling import STEPS, all_reduce, do_arithmetic, measure_step, time_steps
 
 PARTS = ("equality", "resume", "kills", "memory", "scaling", "arithmetic", "rank", "step")
 
@@ -41,7 +41,7 @@ def main() -> None:
         print(json.dumps(all_reduce(arguments.number, arguments.port)))
         return
     if arguments.part == "step":
-        print(step_seconds(arguments.run, arguments.processes, arguments.number, arguments.port))
+        print(json.dumps(measure_step(arguments.run, arguments.processes, arguments.number, arguments.port)))
         return
     with tempfile.TemporaryDirectory() as place:
         home = Path(place)

@@ -1,6 +1,7 @@
 """The files of the results, and the page that is made of them."""
 
 import json
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -72,14 +73,25 @@ def write_page(output: Path) -> None:
             "A step of training with its reading, on two cores; the best of three means of 20 steps.",
             "",
         ]
+        kinds = list(scaling[0]["measured"])
+        milliseconds = lambda seconds: f"{1e3 * seconds:.1f} ms"
         lines += [
-            f"| run | {' | '.join(scaling[0]['seconds_per_step'])} | gain over one core | over two |",
-            f"|---{'|---' * len(scaling[0]['seconds_per_step'])}|---|---|",
+            f"| run | {' | '.join(kinds)} | gain over one core | over two |",
+            f"|---{'|---' * len(kinds)}|---|---|",
         ]
+        best = [{kind: min(row["measured"][kind], key=itemgetter("seconds")) for kind in kinds} for row in scaling]
         lines += [
-            f"| {row['run']} | {' | '.join(f'{1e3 * min(each):.1f} ms' for each in row['seconds_per_step'].values())} "
+            f"| {row['run']} | {' | '.join(milliseconds(found[kind]['seconds']) for kind in kinds)} "
             f"| {row['speedup_over_one_core']:.2f}x | {row['speedup_over_one_process']:.2f}x |"
-            for row in scaling
+            for row, found in zip(scaling, best, strict=True)
+        ]
+        lines += ["", "What bounds two processes: gloo exchanges the arrays of a step one by one. All-reduces of the"]
+        lines += ["same arrays and nothing else, in the same processes on the same cores:", ""]
+        lines += ["| run | arrays | numbers | a core each | two cores |", "|---|---|---|---|---|"]
+        lines += [
+            f"| {row['run']} | {found[kinds[-1]]['arrays']} | {found[kinds[-1]]['numbers']:,} "
+            f"| {' | '.join(milliseconds(found[kind]['exchange_seconds']) for kind in kinds[-2:])} |"
+            for row, found in zip(scaling, best, strict=True)
         ]
         lines += ["", "Raw numbers: [scaling.json](scaling.json).", ""]
     if arithmetic := read(output, "arithmetic"):

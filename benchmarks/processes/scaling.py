@@ -1,13 +1,15 @@
 """What a second process gains: measured here, and computed for many devices."""
 
 import json
+import math
+import re
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from benchmarks.processes.runs import LONGEST
 from charax.train._launch import _free_port
@@ -28,14 +30,15 @@ _WARM, _TIMED = 5, 20
 """Steps that are made, and then timed."""
 
 
-def step_seconds(name: str, processes: int, rank: int, port: int) -> float:
-    """Seconds of a step of training, with its reading; called in each of the processes."""
+def measure_step(name: str, processes: int, rank: int, port: int) -> dict[str, float]:
+    """Seconds of a step of training, with its reading, and of its all-reduces; called in each of the processes."""
     import jax
     import numpy as np
 
     from charax.tasks.classification import ClassificationConfig
     from charax.train import LoopConfig, OptimizerConfig, ProcessesConfig, Silent, join
     from charax.train._loop import _Training
+    from charax.train._processes import _Together
 
     options = STEPS[name]
     loop = LoopConfig(epochs=1, batch_size=options["batch_size"])
@@ -48,35 +51,67 @@ def step_seconds(name: str, processes: int, rank: int, port: int) -> float:
         training._prepare_epoch(order)
         for number in range(_WARM):
             jax.block_until_ready(training._take_step(number))
-        began = time.perf_counter()
+        began, cpu_began = time.perf_counter(), time.process_time()
         for number in range(_WARM, _WARM + _TIMED):
             jax.block_until_ready(training._take_step(number))
-        return (time.perf_counter() - began) / _TIMED
+        seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu_began
+        found = {"seconds": seconds / _TIMED, "cpu_seconds": cpu_seconds / _TIMED}
+        if not alone:
+            sizes = reduced_sizes(cast(_Together, training.epoch)._compiled.as_text())
+            found |= {"arrays": len(sizes), "numbers": sum(sizes), "exchange_seconds": time_exchange(sizes)}
+        return found
 
 
-def time_kind(name: str, processes: int, cores: list[str]) -> float:
-    """Seconds of a step in as many processes, each on its cores."""
+def reduced_sizes(program: str) -> list[int]:
+    """The numbers of every array that a compiled program reduces over the processes."""
+    results = re.findall(r"= (\(.*?\)|\S+) all-reduce\(", program)
+    shapes = [shape for result in results for shape in re.findall(r"\[([\d,]*)\]", result)]
+    return [math.prod(map(int, filter(None, shape.split(",")))) for shape in shapes]
+
+
+def time_exchange(sizes: list[int]) -> float:
+    """Seconds of all-reduces of such arrays and of nothing else, in these processes on these cores."""
+    import jax
+    import numpy as np
+
+    from charax.train import Devices
+    from charax.train._processes import compile_together
+
+    devices = Devices()
+    arrays = [devices.take(np.ones((devices.count, size), np.float32), np.arange(devices.count)) for size in sizes]
+    total = compile_together(jax.jit(lambda arrays: [array.sum(axis=0) for array in arrays]))
+    for _ in range(_WARM):
+        jax.block_until_ready(total(arrays))
+    began = time.perf_counter()
+    for _ in range(_TIMED):
+        jax.block_until_ready(total(arrays))
+    return (time.perf_counter() - began) / _TIMED
+
+
+def time_kind(name: str, processes: int, cores: list[str]) -> dict[str, float]:
+    """A step in as many processes, each on its cores: what the slowest of them found."""
     port, command = _free_port(), [sys.executable, "-m", "benchmarks.processes", "step", "--run", name]
     ranks = []
     for rank in range(processes):
         flags = ["--processes", str(processes), "--number", str(rank), "--port", str(port)]
         pinned = ["taskset", "-c", cores[rank]]
         ranks.append(subprocess.Popen([*pinned, *command, *flags], stdout=subprocess.PIPE, text=True))
-    return max(float(rank.communicate(timeout=LONGEST)[0].splitlines()[-1]) for rank in ranks)
+    found = [json.loads(rank.communicate(timeout=LONGEST)[0].splitlines()[-1]) for rank in ranks]
+    return max(found, key=lambda measured: measured["seconds"])
 
 
 def time_steps(done: int = 0, repeats: int = 3) -> Iterator[dict[str, Any]]:
     """Seconds of a step with one process on one core, one on two, and two processes."""
     for name in list(STEPS)[done:]:
-        seconds: dict[str, list[float]] = {kind: [] for kind in KINDS}
+        measured: dict[str, list[dict[str, float]]] = {kind: [] for kind in KINDS}
         for _ in range(repeats):  # interleaved, for a machine that is not quiet
             for kind, (processes, cores) in KINDS.items():
-                seconds[kind].append(time_kind(name, processes, cores))
-        best = {kind: min(values) for kind, values in seconds.items()}
+                measured[kind].append(time_kind(name, processes, cores))
+        best = {kind: min(each["seconds"] for each in values) for kind, values in measured.items()}
         yield {
             "run": name,
             "options": STEPS[name],
-            "seconds_per_step": seconds,
+            "measured": measured,
             "speedup_over_one_core": best["one process, one core"] / best["two processes, two cores"],
             "speedup_over_one_process": best["one process, two cores"] / best["two processes, two cores"],
         }

@@ -28,7 +28,7 @@ from charax.train._process import small_products
 from charax.train._progress import AbstractProgress, Silent
 from charax.train._sharing import read_whole
 from charax.train._step import MAX_SKIPPED_STEPS, StepMetrics, TrainState, initial_state, make_epoch, make_optimizer
-from charax.train._stopping import Diverged, Interrupted, StopRequest, listen
+from charax.train._stopping import Diverged, Interrupted, SaveError, StopRequest, listen
 from charax.train._task import AbstractTask
 
 _STEPS_IN_FLIGHT = 2
@@ -164,6 +164,11 @@ class _Training:
         try:
             while self.position.epoch < self.epochs and not self._is_patience_exhausted():
                 self._run_epoch(request, began)
+        except SaveError as error:
+            if request.number is None:
+                raise
+            # The signal is for all runs of a sweep, not only for this one, which fails.
+            raise Interrupted(f"interrupted, and not saved: {error}", request.number) from error
         finally:
             self.progress.stop()
         if self.checkpoints is not None:

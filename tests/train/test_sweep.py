@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import time
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from charax.train import EPOCHS, AbstractJob, Silent, Sweep, SweepConfig, SweepError, TrainingJob, seed_jobs
+from charax.train import EPOCHS, AbstractJob, Interrupted, Silent, Sweep, SweepConfig, SweepError, TrainingJob, seed_jobs
 from charax.train._worker import split_evenly
 from tests.train.line_task import LineConfig
 from tests.train.registration import registered_line
@@ -143,6 +144,23 @@ def test_a_process_that_dies_takes_only_its_own_run_with_it(tmp_path):
     with pytest.raises(SweepError, match=r"1 of 4 runs failed: 1: its process died"):
         Sweep(SweepConfig(jobs=2)).run(jobs)
     assert [job.is_finished() for job in jobs] == [True, False, True, True]
+
+
+def test_a_signal_ends_the_sweep_also_if_the_run_cannot_be_saved(line_task, tmp_path):
+    class Removing(Silent):
+        def child(self, label: str) -> "Removing":
+            return self
+
+        def step(self, epoch, step, metrics) -> None:
+            if (tmp_path / "0").exists():  # a second signal would end the tests
+                shutil.rmtree(tmp_path / "0")
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    jobs = [TrainingJob(CONFIG, tmp_path / str(number)) for number in range(2)]
+    with pytest.raises(Interrupted, match="not saved") as raised:
+        Sweep(progress=Removing()).run(jobs)
+    assert raised.value.signal == signal.SIGTERM
+    assert not (tmp_path / "1").exists()
 
 
 def test_bad_input_alone_is_bad_input(tmp_path):

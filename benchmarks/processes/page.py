@@ -85,14 +85,20 @@ def write_page(output: Path) -> None:
             f"| {row['speedup_over_one_core']:.2f}x | {row['speedup_over_one_process']:.2f}x |"
             for row, found in zip(scaling, best, strict=True)
         ]
-        lines += ["", "What bounds two processes: gloo exchanges the arrays of a step one by one. All-reduces of the"]
-        lines += ["same arrays and nothing else, in the same processes on the same cores:", ""]
-        lines += ["| run | arrays | numbers | a core each | two cores |", "|---|---|---|---|---|"]
-        lines += [
-            f"| {row['run']} | {found[kinds[-1]]['arrays']} | {found[kinds[-1]]['numbers']:,} "
-            f"| {' | '.join(milliseconds(found[kind]['exchange_seconds']) for kind in kinds[-2:])} |"
-            for row, found in zip(scaling, best, strict=True)
-        ]
+        if notes := {row["note"] for row in scaling if "note" in row}:
+            lines += ["", f"Measured {', '.join(sorted(notes))}."]
+        else:
+            lines += [
+                "",
+                "What bounds two processes: gloo exchanges the arrays of a step one by one. All-reduces of the",
+            ]
+            lines += ["same arrays and nothing else, in the same processes on the same cores:", ""]
+            lines += ["| run | arrays | numbers | a core each | two cores |", "|---|---|---|---|---|"]
+            lines += [
+                f"| {row['run']} | {found[kinds[-1]]['arrays']} | {found[kinds[-1]]['numbers']:,} "
+                f"| {' | '.join(milliseconds(found[kind]['exchange_seconds']) for kind in kinds[-2:])} |"
+                for row, found in zip(scaling, best, strict=True)
+            ]
         lines += ["", "Raw numbers: [scaling.json](scaling.json).", ""]
     if arithmetic := read(output, "arithmetic"):
         step = arithmetic["step"]

@@ -57,7 +57,8 @@ def measure_step(name: str, processes: int, rank: int, port: int) -> dict[str, f
         seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu_began
         found = {"seconds": seconds / _TIMED, "cpu_seconds": cpu_seconds / _TIMED}
         if not alone:
-            sizes = reduced_sizes(cast(_Together, training.epoch)._compiled.as_text())
+            compiled: Any = cast(_Together, training.epoch)._compiled
+            sizes = reduced_sizes(compiled.as_text())
             found |= {"arrays": len(sizes), "numbers": sum(sizes), "exchange_seconds": time_exchange(sizes)}
         return found
 

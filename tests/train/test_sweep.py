@@ -11,7 +11,17 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from charax.train import EPOCHS, AbstractJob, Interrupted, Silent, Sweep, SweepConfig, SweepError, TrainingJob, seed_jobs
+from charax.train import (
+    EPOCHS,
+    AbstractJob,
+    Interrupted,
+    Silent,
+    Sweep,
+    SweepConfig,
+    SweepError,
+    TrainingJob,
+    seed_jobs,
+)
 from charax.train._worker import split_evenly
 from tests.train.line_task import LineConfig
 from tests.train.registration import registered_line

@@ -73,6 +73,17 @@ def _first_fits(stored: Any) -> list[Row]:
     ]
 
 
+def _name_fluxes(row: Row) -> str:
+    parts = [row["method"]]
+    if row["values"]:
+        parts += [f"{row['values']:,} values"]
+    if row["noise"]:
+        parts += [f"{100 * row['noise']:g}% noise"]
+    if row.get("window", 1) > 1:
+        parts += [f"pieces of {row['window']}"]
+    return ", ".join(parts)
+
+
 def _against_sklearn(linear: str) -> tuple[Series, ...]:
     return (
         Series("charax", "charax_mean", C_NODE, "charax_standard_error"),
@@ -181,6 +192,17 @@ TABLES = {
         ),
         log=True,
     ),
+    "flux-form": Table(
+        "flux-form.json",
+        "Burgers' equation from data before its shock",
+        "error in percent of the mean |u|",
+        _name_fluxes,
+        (
+            Series("until 0.8, the last time of the data", "error_before_percent", NODE, "error_before_percent_sd"),
+            Series("from 1.0 to 1.8, after the shock", "error_after_percent", C_NODE, "error_after_percent_sd"),
+        ),
+        log=True,
+    ),
 }
 
 
@@ -194,7 +216,7 @@ def draw(name: str, results: Path = RESULTS) -> Path:
         places = np.arange(len(rows))
         for i, one in enumerate(table.series):
             shift = (i - (len(table.series) - 1) / 2) * min(0.2, 0.7 / len(table.series))
-            spread = None if one.spread is None else [row[one.spread] for row in rows]
+            spread = None if one.spread is None else [row.get(one.spread) or 0.0 for row in rows]
             axes.errorbar(
                 [row[one.value] for row in rows],
                 places + shift,

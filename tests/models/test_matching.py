@@ -163,18 +163,34 @@ def test_coupling_stays_within_the_mini_batch_and_skips_padding():
     np.testing.assert_array_equal(halves, coupled)
 
 
+def test_rounds_of_small_groups_approach_the_coupling_of_all_rows():
+    start, end = GENERATOR.normal(size=(2, 256, 2))
+    cost = lambda partners: np.square(start - partners).sum()
+    least = cost(end[OptimalTransport()(start, end)])
+    order = np.arange(256).reshape(-1, 32)
+    costs = [cost(couple_batches(OptimalTransport(), start, end, order, rounds=rounds)) for rounds in (1, 2, 4, 16)]
+    assert costs == sorted(costs, reverse=True)
+    assert costs[0] > 1.3 * least
+    assert costs[-1] < 1.05 * least
+    coupled = couple_batches(OptimalTransport(), start, end, order, rounds=16)
+    assert {tuple(row) for row in coupled} == {tuple(row) for row in end}
+    other = couple_batches(OptimalTransport(), start, end, order, rounds=2, generator=np.random.default_rng(1))
+    assert not np.array_equal(other, couple_batches(OptimalTransport(), start, end, order, rounds=2))
+
+
+@pytest.mark.parametrize("rounds", [1, 4])
 @pytest.mark.parametrize(
     ("coupling", "is_skewed"),
     [(IndependentCoupling(), False), (OptimalTransport(), False), (OptimalTransport(condition_weight=0.0), True)],
     ids=["independent", "within", "plain"],
 )
-def test_source_of_each_class_is_unskewed_under_coupling(coupling, is_skewed):
+def test_source_of_each_class_is_unskewed_under_coupling(coupling, is_skewed, rounds):
     """Two classes, left and right: plain coupling gives each the half of the source that is nearer to it."""
     classes = np.arange(1_024) % 2
     start = (4.0 * classes - 2 + GENERATOR.normal(size=1_024))[:, None]
     end = GENERATOR.normal(size=(1_024, 1))
     order = np.arange(1_024).reshape(-1, 128)
-    source = couple_batches(coupling, start, end, order, classes)[classes == 1, 0]
+    source = couple_batches(coupling, start, end, order, classes, rounds=rounds)[classes == 1, 0]
     probability = scipy.stats.kstest(source, "norm").pvalue
     assert (probability < 1e-6) if is_skewed else (probability > 0.01)
 

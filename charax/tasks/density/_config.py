@@ -100,8 +100,8 @@ class DensityConfig(AbstractConfig):
     path: PathName | None = None
     """Flow matching: the path from a sample to its partner in the normal distribution. By default linear."""
     coupling: CouplingName | None = None
-    """Flow matching: how partners are chosen within a mini-batch. ot: by optimal transport, within each class or
-    context; the default for points and tables without context. independent: as they are drawn."""
+    """Flow matching: how partners are chosen. ot: close to optimal transport between all samples of an epoch, within
+    each class or context; the default for points and tables without context. independent: as they are drawn."""
     times: TimesName | None = None
     """Flow matching: the distribution of the times. By default data: logit-normal with most of the times near the
     data; uniform with a source."""

@@ -10,6 +10,8 @@ from charax.models.matching import COUPLINGS, PATHS, TIMES, FlowMatching, Optima
 from charax.tasks.density._names import CouplingName, PathName, TimesName
 from charax.tasks.density._spec import DensityBatch
 
+_ROUNDS, _SIZE, _SIZE_OF_CLASSES = 8, 32, 128
+"""Rounds in which partners are exchanged, within groups of so many rows: of all, or of several classes."""
 _COLUMN_WEIGHT = 100.0
 """Cost of a squared distance of 1 between standardized columns of context, of which no two rows are equal."""
 
@@ -31,7 +33,7 @@ class MatchingDesign:
     times: TimesName = "data"
     """The distribution of the times."""
     coupling: CouplingName = "independent"
-    """How partners are chosen within a mini-batch."""
+    """How partners are chosen."""
 
     def build(self) -> FlowMatching:
         """Build the objective.
@@ -78,11 +80,31 @@ class MatchingDesign:
             source = train.source[generator.permutation(len(train.source))]
         # Slices, because in many processes only rows that are asked for are in memory.
         inputs, targets = train.inputs[:], train.targets[:] if has_classes else None
-        coupling, condition = COUPLINGS[self.coupling], targets
-        if train.context is not None:
-            condition = _join(train.context[:], targets)
-            coupling = OptimalTransport(_COLUMN_WEIGHT) if self.coupling == "ot" else coupling
+        if train.context is None:
+            return train._replace(source=self._couple(inputs, source, order, targets, generator))
+        # A single round: after an exchange, a partner no longer tells whose context it was drawn for.
+        coupling = OptimalTransport(_COLUMN_WEIGHT) if self.coupling == "ot" else COUPLINGS[self.coupling]
+        condition = _join(train.context[:], targets)
         return train._replace(source=couple_batches(coupling, inputs, source, order, condition))
+
+    def _couple(
+        self,
+        inputs: Float[np.ndarray, "n *state"],
+        source: Float[np.ndarray, "n *state"],
+        order: Int[np.ndarray, "steps batch"],
+        classes: Int[np.ndarray, "n"] | None,
+        generator: np.random.Generator,
+    ) -> Float[np.ndarray, "n *state"]:
+        if self.coupling == "independent":
+            return source
+        size = _SIZE if classes is None else _SIZE_OF_CLASSES
+        return couple_batches(
+            COUPLINGS[self.coupling],
+            *(inputs, source, order, classes),
+            size=size,
+            rounds=_ROUNDS,
+            generator=generator,
+        )
 
     def pair(self, samples: Split, source: Split) -> DensityBatch:
         """Choose partners among samples of another data set, once.
@@ -101,7 +123,8 @@ class MatchingDesign:
             raise ValueError("partners are chosen in memory, and these samples are on disk: use fewer of them")
         rows = np.arange(len(samples.inputs))
         partners = np.resize(np.arange(len(source.inputs)), len(rows))
-        coupled = couple_batches(COUPLINGS[self.coupling], samples.inputs, source.inputs[partners], rows[None])
+        drawn = source.inputs[partners]
+        coupled = self._couple(samples.inputs, drawn, rows[None], None, np.random.default_rng(0))
         return DensityBatch(samples.inputs, samples.targets, source=coupled)
 
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from charax.data import Standardizer
-from charax.models.matching import OptimalTransport
 from charax.solve import Solver
 from charax.tasks.density import DensityBatch, DensityConfig, DensitySpec, MatchingDesign
 from charax.train import LoopConfig, OptimizerConfig, SolverConfig, fit, load_run
+from tests.tasks.density.couplings import excess_cost
 
 SPEC = DensitySpec((2,), None, Standardizer((0.0,), (1.0,)))
 CONFIG = DensityConfig(
@@ -44,18 +44,19 @@ def test_partners_are_drawn_in_the_step_unless_they_are_coupled():
     assert same is BATCH
     coupled = MatchingDesign(coupling="ot").couple(BATCH, ORDER, np.random.default_rng(0), scale=2.0, has_classes=False)
     assert coupled.source is not None
-    np.testing.assert_array_equal(OptimalTransport()(BATCH.inputs[:16], coupled.source[:16]), np.arange(16))
     assert 1.5 < coupled.source.std() < 2.5
-    assert (OptimalTransport()(BATCH.inputs, coupled.source) != np.arange(64)).any()  # within mini-batches only
+    assert excess_cost(BATCH.inputs, coupled.source) < 0.05  # among all rows, and not only within a mini-batch
 
 
 def test_coupling_is_within_classes_and_contexts():
     couple = MatchingDesign(coupling="ot").couple
     by_class = couple(BATCH, ORDER, np.random.default_rng(0), scale=1.0, has_classes=True).source
     assert by_class is not None
+    drawn = np.random.default_rng(0).standard_normal((64, 2), np.float32)
     for label in (0, 1):
-        rows = ORDER[0][BATCH.targets[:16] == label]
-        np.testing.assert_array_equal(OptimalTransport()(BATCH.inputs[rows], by_class[rows]), np.arange(len(rows)))
+        rows = BATCH.targets == label
+        np.testing.assert_array_equal(np.sort(by_class[rows], axis=0), np.sort(drawn[rows], axis=0))
+        assert excess_cost(BATCH.inputs[rows], by_class[rows]) < 0.02
     context = BATCH._replace(context=(1e3 * np.arange(64.0)[:, None]).astype(np.float32))
     far = couple(context, ORDER, np.random.default_rng(0), scale=1.0, has_classes=False).source
     np.testing.assert_array_equal(far, np.random.default_rng(0).standard_normal((64, 2), np.float32))

@@ -7,9 +7,10 @@ import jax
 import numpy as np
 import pytest
 
-from charax.models.matching import OptimalTransport, wasserstein_distance
+from charax.models.matching import wasserstein_distance
 from charax.tasks.density import DensityConfig, TransportTask
 from charax.train import LoopConfig, OptimizerConfig, load_run, train_or_load
+from tests.tasks.density.couplings import excess_cost
 
 CONFIG = DensityConfig(
     data="moons",
@@ -31,21 +32,17 @@ def test_partners_come_from_the_source_and_are_coupled():
     splits = CONFIG.load_data().splits
     # The eight Gaussians lie on a circle of radius 4/√2, outside of the moons.
     assert np.linalg.norm(splits.train.source, axis=1).mean() == pytest.approx(4 / np.sqrt(2), rel=0.05)
-    few = slice(0, 128)
-    partners = OptimalTransport()(splits.validation.inputs[few], splits.validation.source[few])
-    np.testing.assert_array_equal(partners, np.arange(len(partners)))
+    assert excess_cost(splits.validation.inputs, splits.validation.source) < 0.02
     loose = dataclasses.replace(CONFIG, coupling="independent").load_data().splits
-    assert (OptimalTransport()(loose.validation.inputs, loose.validation.source) != np.arange(80)).any()
+    assert excess_cost(loose.validation.inputs, loose.validation.source) > 0.5
 
 
 def test_partners_are_coupled_anew_in_every_epoch():
-    data = dataclasses.replace(CONFIG, passes=1).load_data()  # no point twice, so that the optimum is unique
+    data = dataclasses.replace(CONFIG, passes=1).load_data()
     task, order = CONFIG.build_task(data.spec), np.arange(384).reshape(6, 64)
     first, second = (task.prepare_epoch(data.splits.train, order, np.random.default_rng(i)) for i in (0, 1))
     assert not np.array_equal(first.source, second.source)
-    np.testing.assert_array_equal(
-        OptimalTransport()(first.inputs[order[0]], first.source[order[0]]), np.arange(len(order[0]))
-    )
+    assert excess_cost(first.inputs[order.ravel()], first.source[order.ravel()]) < 0.02
 
 
 def test_a_short_training_brings_the_source_closer_to_the_data(run):

@@ -58,6 +58,21 @@ def test_the_slider_moves_the_figures_of_all_runs(window, page):
     assert window.errors() == []
 
 
+def test_a_figure_stays_drawn_when_it_is_scrolled_away_and_all_are_printed(window, page):
+    """Figures are drawn when they come near; on paper all of them are."""
+    window.open(page)
+    window.wait(lambda: window.run("return document.querySelectorAll('#lines [data-ready]').length === 2"))
+    drawn = lambda: window.run("return document.querySelectorAll('.plot[data-ready]').length")
+    total = window.run("return document.querySelectorAll('.plot').length")
+    window.run("document.querySelector('#metrics').style.marginTop = '9000px'")
+    window.run("return new Promise(done => requestAnimationFrame(() => setTimeout(done, 300)))")
+    assert window.run("return document.querySelectorAll('#lines [data-ready]').length") == 2
+    assert 2 <= drawn() < total
+    window.run("window.dispatchEvent(new Event('beforeprint'))")
+    window.wait(lambda: drawn() == total)
+    assert window.errors() == []
+
+
 @pytest.mark.slow
 def test_curves_in_space_are_drawn_and_played(window, page):
     window.open(page)

@@ -209,8 +209,13 @@
   // A browser has few contexts for figures in space: those that are far away give theirs back.
   const byPlot = new Map(figures.map((figure) => [figure.plot, figure]));
   const near = new IntersectionObserver((entries) => {
-    for (const entry of entries) (entry.isIntersecting ? draw : clear)(byPlot.get(entry.target));
+    for (const entry of entries) {
+      const figure = byPlot.get(entry.target);
+      if (entry.isIntersecting) draw(figure);
+      else if (figure.layout.scene) clear(figure);
+    }
   }, { rootMargin: "600px" });
   figures.forEach((figure) => near.observe(figure.plot));
+  window.addEventListener("beforeprint", () => figures.forEach(draw));
   document.querySelectorAll("table.sortable").forEach(makeSortable);
 })();

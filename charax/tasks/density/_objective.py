@@ -10,7 +10,7 @@ from charax.models.matching import COUPLINGS, PATHS, TIMES, FlowMatching, Optima
 from charax.tasks.density._names import CouplingName, PathName, TimesName
 from charax.tasks.density._spec import DensityBatch
 
-_ROUNDS, _SIZE, _SIZE_OF_CLASSES = 8, 32, 128
+_ROUNDS, _SIZE, _SIZE_OF_CLASSES = 16, 32, 128
 """Rounds in which partners are exchanged, within groups of so many rows: of all, or of several classes."""
 _COLUMN_WEIGHT = 100.0
 """Cost of a squared distance of 1 between standardized columns of context, of which no two rows are equal."""

@@ -79,7 +79,9 @@ def share_data(folder: Path, loaded: Loaded) -> Loaded:
         with explain_failed_write(folder):
             return _write(place, loaded)
 
-    return _read(place, processes.on_first(write))
+    shared = _read(place, processes.on_first(write))
+    processes.barrier()  # a first process that fails next removes the files
+    return shared
 
 
 def remove_copy(folder: Path) -> None:

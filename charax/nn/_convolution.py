@@ -125,11 +125,11 @@ def _correlate_plain(image, cotangent, *, rows, columns):
 
 def _correlate_cpu(image, cotangent, *, rows, columns):
     # The correlation of an image with a cotangent of the output is the gradient of the kernel. A few images at a time
-    # stay in the cache between the copies and the products, which makes it two to three times faster than all at once.
+    # stay in the cache between the copies and the products, which makes it up to twice as fast as all at once.
     batch, height, width, channels_in = image.shape
     if is_worthwhile(batch * height * width, channels_in, cotangent.shape[3], rows, columns):
         return correlate_tiles(image, cotangent)
-    few = max(1, _CACHED_PIXELS // (height * width))
+    few = _few_images(batch, height, width)
     chunks, rest = divmod(batch, few)
     if chunks < 2:
         return _correlate_few(image, cotangent, rows, columns)
@@ -149,7 +149,7 @@ def _correlate_cpu(image, cotangent, *, rows, columns):
 def _correlate_shares(image, cotangent, *, rows, columns, devices):
     """For CPUs that share the batch: a loop over all of it would gather every image on each of them."""
     batch, height, width, channels_in = image.shape
-    channels_out, few = cotangent.shape[3], max(1, _CACHED_PIXELS // (height * width))
+    channels_out, few = cotangent.shape[3], _few_images(batch // devices, height, width)
     chunks, rest = divmod(batch // devices, few)
     if is_worthwhile(batch * height * width, channels_in, channels_out, rows, columns):
         return correlate_tiles(image, cotangent)
@@ -171,23 +171,25 @@ def _correlate_shares(image, cotangent, *, rows, columns, devices):
 _CACHED_PIXELS = 4096
 
 
+def _few_images(batch, height, width) -> int:
+    """How many images to correlate at a time: what the cache holds, or fewer, down to half, that divide the batch."""
+    most = max(1, _CACHED_PIXELS // (height * width))
+    return next((few for few in range(most, most // 2, -1) if batch % few == 0), most)
+
+
 def _correlate_few(image, cotangent, rows, columns):
-    # One matrix product over patches of whichever has fewer channels. The patches are the right factor, where the
-    # product has many columns: twice as fast as its transpose.
-    channels_in, channels_out = image.shape[3], cotangent.shape[3]
-    if channels_in <= channels_out:
-        product = _flat(cotangent).T @ _patches(image, rows, columns)
-        return product.reshape(channels_out, rows, columns, channels_in).transpose(1, 2, 3, 0)
-    product = _flat(image).T @ _patches(cotangent, rows, columns)
-    return product.reshape(channels_in, rows, columns, channels_out)[:, ::-1, ::-1].transpose(1, 2, 0, 3)
+    # A shift of the one against the other is a shift of the image by columns and one of the cotangent by rows. One
+    # product of the two has all of them, with fewer copies than patches and with wide factors also for few channels.
+    across, down = _shifted(image, columns, axis=2), _shifted(cotangent, rows, axis=1)
+    product = _flat(across).T @ _flat(down)
+    return product.reshape(columns, image.shape[3], rows, cotangent.shape[3])[:, :, ::-1].transpose(2, 0, 1, 3)
 
 
-def _patches(image, rows, columns):
-    """The neighbours of every pixel: [batch * height * width, rows * columns * channels]."""
-    height, width = image.shape[1:3]
-    padded = jnp.pad(image, ((0, 0), (rows // 2,) * 2, (columns // 2,) * 2, (0, 0)))
-    shifted = [padded[:, i : i + height, j : j + width] for i in range(rows) for j in range(columns)]
-    return _flat(jnp.concatenate(shifted, axis=-1))
+def _shifted(image, number, axis):
+    """The image shifted by -(number // 2) to number // 2 pixels along an axis, as channels."""
+    size = image.shape[axis]
+    padded = jnp.pad(image, [(number // 2,) * 2 if own == axis else (0, 0) for own in range(4)])
+    return jnp.concatenate([lax.slice_in_dim(padded, i, i + size, axis=axis) for i in range(number)], axis=-1)
 
 
 def _flat(image):

@@ -10,8 +10,9 @@ import numpy as np
 
 from benchmarks.images import ImageSide
 from benchmarks.peers.process import Peer
-from benchmarks.rows import Asked, Row, compare
+from benchmarks.rows import Asked, Row, arrays_of, compare
 from charax.models import Design, ImageArchitecture, find_design
+from charax.models.flows import AbstractTrace, FlowResult, Hutchinson, ImageFlowDesign, MultiScaleFlow, plan_scales
 from charax.nn import convolve
 from charax.solve import Solver
 
@@ -62,6 +63,65 @@ def how_to_solve(solver: Solver) -> str:
     return str(solver.method) if solver.steps is None else f"euler {solver.steps}"
 
 
+class FixedDirection(AbstractTrace):
+    """Hutchinson's estimator along one direction of signs, which depends on the shape only: the same on both sides."""
+
+    hutchinson: Hutchinson = Hutchinson()
+
+    def draw(self, key, u):
+        return (jnp.asarray(_signs(u.shape), u.dtype)[None],)
+
+    def __call__(self, f, u, probes):
+        return self.hutchinson(f, u, probes)
+
+
+def _signs(shape: tuple[int, ...]) -> np.ndarray:
+    return np.random.default_rng(0).choice([-1.0, 1.0], size=shape).astype(np.float32)
+
+
+class FlowSide(NamedTuple):
+    """The C-NODE flow of images of `charax train density`, preset `small`, with 17 levels of grey as in digits."""
+
+    flow: MultiScaleFlow
+    images: jax.Array
+
+    @classmethod
+    def make(cls, batch: int) -> "FlowSide":
+        """Random images of 8x8 pixels."""
+        design = ImageFlowDesign("c-node", width=24, depth=2, levels=17, alpha=1e-2)
+        flow = design.build((8, 8, 1), key=jax.random.key(3))
+        return cls(flow, jax.random.uniform(jax.random.key(1), (batch, 8, 8, 1)))
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """For the peer: weights, images and the direction of the trace for every shape of the state."""
+        shapes = [shape for scale in plan_scales(self.flow.shape) for shape in scale if shape is not None]
+        signs = {"direction." + "x".join(map(str, shape)): _signs((len(self.images), *shape)) for shape in shapes}
+        return arrays_of(self.flow) | signs | {"images": np.asarray(self.images)}
+
+    def evaluate(self, flow: MultiScaleFlow, solver: Solver) -> FlowResult:
+        """The log-densities of pixels in (0, 1), and the evaluations of all solves."""
+        return flow.forward(self.images, solver=solver, trace=FixedDirection())
+
+    def gradient(self, solver: Solver) -> Callable[[], Any]:
+        """The loss and its gradient."""
+        params, static = eqx.partition(self.flow, eqx.is_inexact_array)
+        step = jax.jit(
+            jax.value_and_grad(lambda params: -self.evaluate(eqx.combine(params, static), solver).log_prob.mean()),
+        )
+        return lambda: step(params)
+
+
+def row8_flow(peer: Peer) -> Iterator[Row]:
+    """The loss of the flow of preset `small` and its gradient."""
+    side, solver = FlowSide.make(64), Solver("bosh3", rtol=1e-2, atol=1e-2)
+    peer.prepare("image flow", side.arrays(), alpha=1e-2, tolerance=1e-2)
+    nfe = int(np.max(side.evaluate(side.flow, solver).nfe))  # pyright: ignore[reportArgumentType, reportCallIssue]
+    asked = [Asked("torchdiffeq", "bosh3", 1.3, side.gradient(solver))]
+    yield from compare(
+        8, "flow of preset small, 8x8, batch 64, bosh3, gradient", asked, peer, nfe, repetitions=7, inner=1
+    )
+
+
 def row8(peer: Peer) -> Iterator[Row]:
     """A training step of the presets: two Euler steps, or bosh3 at 1e-2, with all activations kept by the peer."""
     for case in SMALL:
@@ -74,6 +134,7 @@ def row8(peer: Peer) -> Iterator[Row]:
         name = f"preset {case.preset}, {case.dataset} {case.shape[0]}x{case.shape[1]}, batch {case.batch}, {how}"
         asked = [Asked("torchdiffeq", how, 1.3, side.step(solver))]
         yield from compare(8, f"{name}, training step", asked, peer, nfe, repetitions=7, inner=1)
+    yield from row8_flow(peer)
 
 
 class Convolution(NamedTuple):

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from benchmarks.peers.flow_matching import MatchingCase
+from benchmarks.peers.image_flow import ImageFlowCase
 from benchmarks.peers.models import CASES
 
 
@@ -16,13 +17,13 @@ def main() -> None:
     """Answer until there are no more questions."""
     torch.set_num_threads(os.cpu_count() or 1)
     answers, sys.stdout = sys.stdout, sys.stderr  # what a library prints is no answer
-    case = None
+    cases, case = CASES | {"matching": MatchingCase, "image flow": ImageFlowCase}, None
     for line in sys.stdin:
         question = json.loads(line)
         answer = {}
         if question["do"] == "prepare":
             with np.load(question["arrays"]) as arrays:
-                case = (CASES | {"matching": MatchingCase})[question["case"]](dict(arrays), **question["sizes"])
+                case = cases[question["case"]](dict(arrays), **question["sizes"])
         elif question["do"] == "run":
             assert case is not None
             start = time.perf_counter()

@@ -60,6 +60,13 @@ def test_small_image_classifier(peer, case):
     assert np.allclose(ours, peer.outputs("euler 2")["logits"], atol=1e-4)
 
 
+def test_small_image_flow(peer):
+    side, solver = small_images.FlowSide.make(3), Solver("bosh3", rtol=1e-5, atol=1e-5)
+    peer.prepare("image flow", side.arrays(), alpha=1e-2, tolerance=1e-5)
+    ours = side.evaluate(side.flow, solver).log_prob
+    assert np.allclose(ours, peer.outputs("")["log_prob"], rtol=1e-4, atol=1e-2)
+
+
 @pytest.mark.parametrize("case", small_images.CONVOLUTIONS, ids=str)
 def test_convolution(peer, case):
     peer.prepare("convolution", case.arrays())

@@ -10,7 +10,7 @@ import pytest
 
 from charax.cli import main
 from charax.tasks.forecast import ForecastConfig
-from charax.train import LoopConfig, load_model, load_run
+from charax.train import LoopConfig, OptimizerConfig, load_model, load_run
 from tests.tasks.fields import Case, changed_parts, fields_of, shared_cases
 from tests.train.commands import assert_explained
 
@@ -181,3 +181,11 @@ def test_the_report_of_a_c_node_shows_its_characteristics(series):
     heads = section.figure.frames[0].data
     assert all(np.allclose((head.x, head.y, head.z), 0) for head in heads)  # x(0) = 0
     assert not np.allclose(section.figure.frames[-1].data[0].x, 0)
+
+
+def test_the_learning_rate_is_chosen_by_what_a_forecast_begins_with():
+    """A first value alone, or a window of past observations; a rate that is given is kept."""
+    rate = lambda **given: ForecastConfig(**given).optimizer.learning_rate
+    assert rate() == 1e-3
+    assert rate(data="pendulum", history=10) == 3e-3
+    assert rate(optimizer=OptimizerConfig(learning_rate=0.5)) == 0.5

@@ -198,8 +198,8 @@ TABLES = {
         "error in percent of the mean |u|",
         _name_fluxes,
         (
-            Series("until 0.8, the last time of the data", "error_before_percent", NODE, "error_before_percent_sd"),
-            Series("from 1.0 to 1.8, after the shock", "error_after_percent", C_NODE, "error_after_percent_sd"),
+            Series("until 0.8, the last time of the data", "error_before_percent", EXACT, "error_before_percent_sd"),
+            Series("from 1.0 to 1.8, after the shock", "error_after_percent", CLASSES[4], "error_after_percent_sd"),
         ),
         log=True,
     ),

@@ -82,6 +82,7 @@ def plot_density(
         The file.
     """
     with save_figure(path, width=9.9, height=3.3) as figure:
+        figure.set_layout_engine("compressed")  # squares of equal scale leave space for titles
         axes = figure.subplots(1, 3, sharex=True, sharey=True)
         mesh = axes[0].pcolormesh(axis, axis, density, cmap=_MAP, vmin=0, shading="gouraud", rasterized=True)
         figure.colorbar(mesh, ax=axes[0], shrink=0.85, label="density")

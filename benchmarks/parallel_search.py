@@ -90,10 +90,14 @@ def worker() -> dict[str, float]:
 
 
 def bound(seconds: dict[str, float], grid: dict[str, list[float]]) -> float:
-    """How many times faster two cores could be in a first search: each worker imports, and compiles per width."""
+    """How many times faster two cores could be in a first search: each worker imports, and compiles per width.
+
+    A grid search then fits the best candidate in its own process, which compiles, too, if workers did before.
+    """
     compiled = len(grid.get("width", [0])) * (seconds["first_fit"] - seconds["later_fit"])
     fits = 5 * math.prod(map(len, grid.values())) * seconds["later_fit"]
-    return (compiled + fits) / (seconds["start"] + compiled + fits / 2)
+    alone, parted = (seconds["later_fit"], seconds["first_fit"]) if grid else (0.0, 0.0)
+    return (compiled + fits + alone) / (seconds["start"] + compiled + fits / 2 + parted)
 
 
 def search(jobs: int, grid: dict[str, list[float]], searches: int) -> dict[str, Any]:
@@ -141,7 +145,7 @@ def write(output: Path, found: dict[str, Any]) -> None:
         "Written by `python -m benchmarks.parallel_search`. Iris, two cores: how many times faster `n_jobs=2` is than",
         "`n_jobs=1`. A new process counts its imports, too; the first search starts the workers, which import and",
         "compile by themselves; a second search in the same process finds them ready. At best: what the CPU seconds of",
-        "a worker admit in a first search.",
+        "a worker admit in a first search, in which a grid search also compiles its last fit in its own process.",
         "",
         "| search | new process | first search | at best | second search | same scores |",
         "|---|---|---|---|---|---|",

@@ -1,5 +1,6 @@
 """An ensemble is trained by the engine's epoch: its optimizer, its rule for skipped steps, its handling of failures."""
 
+import threading
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -8,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from charax.estimators import _ensemble
-from charax.estimators._ensemble import Ensemble, EnsembleConfig, count_groups, train_ensemble
+from charax.estimators._ensemble import Ensemble, EnsembleConfig, count_groups, count_threads, train_ensemble
 from charax.estimators._objectives import AbstractObjective
 from charax.estimators._rows import Rows, make_batches
 from charax.nn import Linear
@@ -145,14 +146,45 @@ def test_rates_are_no_part_of_a_compiled_program_and_have_their_effect():
 
 
 def test_groups_of_members_are_of_one_size_and_no_more_than_there_are_cores():
-    assert [count_groups(10, cores) for cores in (1, 2, 4, 8, 64)] == [1, 2, 2, 5, 10]
-    assert count_groups(5, 2) == 1
+    assert [count_groups(10, cores, work=10**6) for cores in (1, 2, 4, 8, 64)] == [1, 2, 2, 5, 10]
+    assert count_groups(5, 2, work=10**6) == 1
+
+
+def test_members_with_little_work_are_one_group():
+    assert [count_groups(10, 2, work=rows * 857) for rows in (135, 1000)] == [1, 2]
+
+
+def test_workers_of_joblib_train_in_as_many_threads_as_they_are_given():
+    given = lambda threads: count_threads({"OMP_NUM_THREADS": threads}, cores=4)
+    assert [given(threads) for threads in ("1", "2", "8", "2,1", "", "dynamic")] == [1, 2, 4, 2, 4, 4]
+    assert count_threads({}, cores=4) == 4
+
+
+def test_a_process_with_one_thread_trains_no_groups_in_others(monkeypatch):
+    monkeypatch.setattr(_ensemble, "_count_cores", lambda: 2)
+    monkeypatch.setattr(_ensemble, "_WORK_OF_A_GROUP", 0)
+    threads = {}
+    for given in ("1", "2"):
+        monkeypatch.setenv("OMP_NUM_THREADS", given)
+        used = threads[given] = set()
+        monkeypatch.setattr(
+            _ensemble.jax, "block_until_ready", lambda tree, used=used: used.add(threading.get_ident()) or tree
+        )
+        train_ensemble(
+            LeastSquares(SolverConfig(), 2, 1),
+            make_rows(),
+            EnsembleConfig(2, None, LoopConfig(epochs=EPOCHS, batch_size=ROWS), OPTIMIZER),
+            Silent(),
+        )
+    assert threads["1"] == {threading.get_ident()}
+    assert len(threads["2"]) > 1
 
 
 def test_members_that_are_trained_at_the_same_time_are_what_they_are_one_after_the_other(monkeypatch):
     rows = Rows(np.random.default_rng(0).normal(size=(ROWS, 2)), np.ones((ROWS, 1)), np.ones(ROWS))
     loop = LoopConfig(epochs=EPOCHS, batch_size=ROWS // STEPS_PER_EPOCH)
     config = EnsembleConfig(4, 0.25, loop, OPTIMIZER)
+    monkeypatch.setattr(_ensemble, "_WORK_OF_A_GROUP", 0)
     trained = {}
     for cores in (1, 4):
         monkeypatch.setattr(_ensemble, "_count_cores", lambda cores=cores: cores)

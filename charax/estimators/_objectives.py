@@ -66,6 +66,10 @@ class AbstractObjective(ABC):
     def predict(self, model: Any, inputs: Float[Array, "rows features"]) -> Any:
         """Predictions: arrays with the rows in their first axis."""
 
+    def augment(self, batch: Batch, key: PRNGKeyArray) -> Batch:
+        """The rows as they are, as `charax.train.Objective` has it."""
+        return batch
+
     def loss(
         self, model: eqx.Module, batch: Batch, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:

@@ -14,7 +14,7 @@ from charax.fields._names import Count
 from charax.solve._checks import check_arguments, is_concrete
 from charax.solve._diffrax import integrate_with_diffrax
 from charax.solve._explicit.integrate import integrate_explicitly, is_explicit
-from charax.solve._methods import find_method, has_error_estimate
+from charax.solve._methods import evaluations_per_step, find_method, has_error_estimate
 from charax.solve._names import Adjoint
 from charax.solve._problem import InitialValueProblem, SolverState, UnitIntervalField, rms_norm, u_adjoint_norm, u_norm
 from charax.solve._solution import Outcome, Solution
@@ -87,6 +87,12 @@ class Solver(eqx.Module):
                 raise ValueError(
                     f"{name} must be a number above 0, got {value}. float32 can reach about 1e-6, float64 about 1e-13"
                 )
+
+    @property
+    def couples_samples(self) -> bool:
+        """Whether the solution for a sample depends on the other samples of the batch: by their common step size, or by
+        the iterations of an implicit method."""
+        return self.steps is None or evaluations_per_step(find_method(self.method)) is None
 
     def __repr__(self) -> str:
         steps = {"steps": self.steps} if self.steps else {"rtol": _show(self.rtol), "atol": _show(self.atol)}

@@ -1,14 +1,19 @@
 """Data parallelism: every device holds all parameters and its share of each mini-batch."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
+from jax.flatten_util import ravel_pytree
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Int, PyTree
 
 from charax.train._batches import Batch
+
+_AXIS = "batch"
 
 
 class Devices:
@@ -31,10 +36,10 @@ class Devices:
         found = jax.local_devices() if local else jax.devices()
         self.count = len(found)
         self._is_local = all(device.process_index == jax.process_index() for device in found)
-        mesh = Mesh(np.asarray(found), ("batch",))
+        mesh = Mesh(np.asarray(found), (_AXIS,))
         self.replicated = NamedSharding(mesh, PartitionSpec())
-        self._sharded = NamedSharding(mesh, PartitionSpec("batch"))
-        self._sharded_steps = NamedSharding(mesh, PartitionSpec(None, "batch"))
+        self._sharded = NamedSharding(mesh, PartitionSpec(_AXIS))
+        self._sharded_steps = NamedSharding(mesh, PartitionSpec(None, _AXIS))
 
     @property
     def is_shared(self) -> bool:
@@ -94,6 +99,31 @@ class Devices:
         """
         share = self.share(rows)
         return self.assemble(jax.tree.map(lambda leaf: leaf[share], split))
+
+    def average(self, function: Callable[..., PyTree]) -> Callable[..., PyTree]:
+        """Let every device compute with its share of a mini-batch, and average the results in one exchange.
+
+        Without it, the compiler exchanges what is summed over samples where it is summed: every array of a gradient by
+        itself, and in every step of a solver.
+
+        Args:
+            function: A function of parameters, a mini-batch and a random key whose results are means over the samples.
+
+        Returns:
+            The same function of the whole mini-batch, for `jit`.
+        """
+        if self.count == 1:
+            return function
+
+        def own(params: PyTree, batch: Batch, key: Any) -> PyTree:
+            vector, unravel = ravel_pytree(function(params, batch, key))
+            return unravel(lax.pmean(vector, _AXIS))
+
+        shares = (self.replicated.spec, self._sharded.spec, self.replicated.spec)
+        # The results are the same on every device: a check of that would exchange the gradient early again.
+        return jax.shard_map(
+            own, mesh=self.replicated.mesh, in_specs=shares, out_specs=self.replicated.spec, check_vma=False
+        )
 
     def shard_rows(self, order: Int[np.ndarray, "steps batch"]) -> Int[jax.Array, "steps batch"]:
         """Put each device's share of the row indices on it.

@@ -142,7 +142,13 @@ class _Training:
         self.stage_epochs = [
             processes.compile_together(
                 jax.jit(
-                    make_epoch(stage, unflatten, transform, optimizer.ema),
+                    make_epoch(
+                        stage,
+                        unflatten,
+                        transform,
+                        optimizer.ema,
+                        self.devices.average if stage.is_separable and not self.may_raise else None,
+                    ),
                     donate_argnums=() if self.may_raise else 0,
                     compiler_options={**stage.compiler_options, **({} if has_images else small_products())} or None,
                     out_shardings=self.devices.replicated,

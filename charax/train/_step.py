@@ -75,6 +75,8 @@ class StepMetrics(NamedTuple):
     streak: Int[Array, "*steps"]
 
 
+Gradient = Callable[..., tuple[tuple[Float[Array, ""], dict[str, Float[Array, ""]]], Float[Array, "parameters"]]]
+"""A function of the parameters, the samples and a random key: the loss with its metrics, and the gradient."""
 Epoch = Callable[[TrainState, Batch, Int[Array, "steps batch"] | None], tuple[TrainState, StepMetrics]]
 """A function of the state, the data, and the rows of each step; without rows, the data are the batch of one step."""
 
@@ -107,10 +109,17 @@ def clipped_adamw(
 
 
 def make_epoch(
-    objective: Objective, unflatten: Unflatten, optimizer: optax.GradientTransformation, ema: float | None
+    objective: Objective,
+    unflatten: Unflatten,
+    optimizer: optax.GradientTransformation,
+    ema: float | None,
+    average: Callable[[Gradient], Gradient] | None = None,
 ) -> Epoch:
-    """The one function that trains, for `jit`: the loop calls it for a step at a time, the estimators `vmap` it."""
-    step = _make_step(objective, unflatten, optimizer, ema)
+    """The one function that trains, for `jit`: the loop calls it for a step at a time, the estimators `vmap` it.
+
+    With `average`, devices compute the loss and its gradient for their own samples, as `Devices.average` has it.
+    """
+    step = _make_step(objective, unflatten, optimizer, ema, average)
 
     def epoch(
         state: TrainState, data: Batch, order: Int[Array, "steps batch"] | None
@@ -125,12 +134,20 @@ def make_epoch(
 
 
 def _make_step(
-    objective: Objective, unflatten: Unflatten, optimizer: optax.GradientTransformation, ema: float | None
+    objective: Objective,
+    unflatten: Unflatten,
+    optimizer: optax.GradientTransformation,
+    ema: float | None,
+    average: Callable[[Gradient], Gradient] | None,
 ) -> Callable[[TrainState, Batch], tuple[TrainState, StepMetrics]]:
+    loss_of = lambda params, batch, key: objective.loss(unflatten(params), batch, key)
+    differentiate: Gradient = jax.value_and_grad(loss_of, has_aux=True)
+    if average is not None:
+        differentiate = average(differentiate)
+
     def step(state: TrainState, batch: Batch) -> tuple[TrainState, StepMetrics]:
         key = jax.random.fold_in(jax.random.wrap_key_data(state.key), state.step)
-        loss_of = lambda params: objective.loss(unflatten(params), widen(batch), key)
-        (loss, metrics), gradient = jax.value_and_grad(loss_of, has_aux=True)(state.params)
+        (loss, metrics), gradient = differentiate(state.params, objective.augment(widen(batch), key), key)
         # The loop reads the streak late, so that no step waits for it: what runs meanwhile must change nothing.
         good = jnp.isfinite(loss) & jnp.isfinite(gradient).all() & (metrics["failed"] == 0) & ~state.has_diverged
         updates, optimizer_state = optimizer.update(gradient, state.optimizer, state.params)

@@ -31,7 +31,7 @@ class Objective(Protocol):
     config = ClassificationConfig(preset="dense", width=4)
     data = config.load_data()
     objective: Objective = config.build_task(data.spec)
-    batch = jax.tree.map(lambda leaf: leaf[:8], data.splits.train)
+    batch = objective.augment(jax.tree.map(lambda leaf: leaf[:8], data.splits.train), jax.random.key(1))
     loss, metrics = objective.loss(objective.build(jax.random.key(0)), batch, jax.random.key(1))
     assert loss.shape == () and not metrics["failed"]
     ```
@@ -45,6 +45,18 @@ class Objective(Protocol):
 
         Returns:
             The model.
+        """
+        ...
+
+    def augment(self, batch: Batch, key: PRNGKeyArray) -> Batch:
+        """Change the samples of a mini-batch at random, before their loss.
+
+        Args:
+            batch: The mini-batch.
+            key: Random key of this step.
+
+        Returns:
+            The mini-batch to learn from.
         """
         ...
 
@@ -130,6 +142,18 @@ class AbstractTask(eqx.Module):
             The model.
         """
 
+    def augment(self, batch: Batch, key: PRNGKeyArray) -> Batch:
+        """Change the samples of a mini-batch at random, before their loss; nothing is changed if left out.
+
+        Args:
+            batch: The mini-batch.
+            key: Random key of this step.
+
+        Returns:
+            The mini-batch to learn from.
+        """
+        return batch
+
     @abstractmethod
     def loss(
         self, model: eqx.Module, batch: Batch, key: PRNGKeyArray
@@ -150,6 +174,12 @@ class AbstractTask(eqx.Module):
         """The stages of training: the fraction of the epochs after which each begins, and the task whose loss it
         minimizes. All of them train the same model and report the same metrics."""
         return ((0.0, self),)
+
+    @property
+    def is_separable(self) -> bool:
+        """Whether the loss and its metrics are means over samples that need nothing of each other: no random numbers,
+        no common step size. Several devices then exchange the gradient once per step."""
+        return False
 
     @property
     def compiler_options(self) -> Mapping[str, bool | int | str]:

@@ -119,16 +119,23 @@ class ClassificationTask(AbstractTask):
     def higher_is_better(self) -> bool:
         return not self.spec.is_table
 
+    @property
+    def is_separable(self) -> bool:
+        return not self.solver.couples_samples
+
     def build(self, key: PRNGKeyArray) -> Classifier | ClassifierEnsemble:
         build = lambda key: self.architecture.build(self.spec.input_shape, len(self.spec.classes), key=key)
         return build(key) if self.members == 1 else ClassifierEnsemble.build(build, self.members, key=key)
 
+    def augment(self, batch: Split, key: PRNGKeyArray) -> Split:
+        if self.spec.augmentation == "none":
+            return batch
+        change = {"flip-crop": random_flip_crop, "affine": random_affine}[self.spec.augmentation]
+        return batch._replace(inputs=change(key, batch.inputs))
+
     def loss(
         self, model: eqx.Module, batch: Split, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
-        if self.spec.augmentation != "none":
-            change = {"flip-crop": random_flip_crop, "affine": random_affine}[self.spec.augmentation]
-            batch = batch._replace(inputs=change(key, batch.inputs))
         logits, values = self._evaluate(model, batch)
         # Every member by itself: trained as an average, they would be one large model.
         loss = jax.vmap(optax.softmax_cross_entropy_with_integer_labels, in_axes=(0, None))(logits, batch.targets)

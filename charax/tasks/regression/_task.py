@@ -101,6 +101,10 @@ class RegressionTask(AbstractTask):
     def higher_is_better(self) -> bool:
         return False
 
+    @property
+    def is_separable(self) -> bool:
+        return not self.solver.couples_samples
+
     def build(self, key: PRNGKeyArray) -> GaussianRegressor:
         targets = len(self.spec.targets)
         build = lambda key: self.architecture.build((self.spec.features,), targets, key=key)

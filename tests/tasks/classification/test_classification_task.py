@@ -14,7 +14,17 @@ from charax.data import Split, Standardizer
 from charax.models import METHOD_NAMES, ClassifierEnsemble, ImageArchitecture, Preset, find_design
 from charax.nn import count_parameters
 from charax.tasks.classification import ClassificationConfig, ClassificationSpec, ClassificationTask
-from charax.train import LoopConfig, from_json, load_model, save_config, save_model, table_recipe, to_json
+from charax.train import (
+    LoopConfig,
+    OptimizerConfig,
+    from_json,
+    load_model,
+    save_config,
+    save_model,
+    table_recipe,
+    to_json,
+)
+from charax.train._step import initial_state, make_epoch, make_optimizer
 from tests.tasks.fields import Case, changed_parts, fields_of, shared_cases
 
 
@@ -117,6 +127,22 @@ def test_a_failed_solve_counts_as_wrong_and_its_loss_is_not_finite():
     assert metrics["failed"].tolist() == [1, 1]
     assert metrics["accuracy"].tolist() == [0, 0]
     assert np.isnan(metrics["loss"]).all()
+
+
+def test_a_step_learns_from_augmented_images():
+    config = ClassificationConfig(preset="dense", method="node", width=4)
+    spec = config.load_data().spec
+    split = Split(np.random.default_rng(0).normal(size=(4, 8, 8, 1)).astype(np.float32), np.arange(4, dtype=np.int32))
+    losses = {}
+    for augmentation in ("none", "affine", "flip-crop"):
+        task = config.build_task(replace(spec, augmentation=augmentation))
+        transform = make_optimizer(OptimizerConfig(), epochs=1, steps_per_epoch=1)
+        state, unflatten = initial_state(task, split, transform, seed=0, ema=None)
+        losses[augmentation] = float(make_epoch(task, unflatten, transform, None)(state, split, None)[1].loss[0])
+        key = jax.random.fold_in(jax.random.wrap_key_data(state.key), 0)
+        expected, _ = task.loss(unflatten(state.params), task.augment(split, key), key)
+        assert losses[augmentation] == pytest.approx(float(expected), rel=1e-5)
+    assert len(set(losses.values())) == 3
 
 
 def test_members_are_trained_by_themselves_and_judged_by_the_mean_of_their_probabilities():

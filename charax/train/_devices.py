@@ -27,19 +27,26 @@ class Devices:
     ```
     """
 
-    def __init__(self, *, local: bool = False):
+    def __init__(self, *, local: bool = False, most: int | None = None):
         """Find the devices.
 
         Args:
             local: Only those of this process.
+            most: Only so many of them; all if left out.
         """
-        found = jax.local_devices() if local else jax.devices()
+        found = (jax.local_devices() if local else jax.devices())[:most]
         self.count = len(found)
+        self._are_cores = len(found) > 1 and found[0].platform == "cpu"
         self._is_local = all(device.process_index == jax.process_index() for device in found)
         mesh = Mesh(np.asarray(found), (_AXIS,))
         self.replicated = NamedSharding(mesh, PartitionSpec())
         self._sharded = NamedSharding(mesh, PartitionSpec(_AXIS))
         self._sharded_steps = NamedSharding(mesh, PartitionSpec(None, _AXIS))
+
+    @property
+    def share_memory(self) -> bool:
+        """Whether they are several cores of this machine."""
+        return self._is_local and self._are_cores
 
     @property
     def is_shared(self) -> bool:
@@ -155,12 +162,12 @@ class Devices:
         return jax.tree.map(replicate, tree)
 
     def localize(self, tree: PyTree) -> PyTree:
-        """Copy replicated arrays of many processes to this one, where it may compute with them alone.
+        """Copy replicated arrays to one device of this process, where it may compute with them alone.
 
         Args:
             tree: Arrays, replicated.
 
         Returns:
-            The same arrays, on devices of this process.
+            The same arrays, on one device.
         """
-        return tree if self._is_local else jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)), tree)
+        return tree if self.count == 1 else jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)), tree)

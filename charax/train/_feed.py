@@ -61,8 +61,9 @@ class HostFeed(AbstractFeed):
 
 
 def make_feed(devices: Devices, train: Batch) -> AbstractFeed:
-    """Choose how mini-batches reach the devices: many processes need not hold all samples on each of them."""
-    return HostFeed(devices) if devices.is_shared or _stored(train) else ResidentFeed(devices)
+    """Choose how mini-batches reach the devices: many processes or cores need not hold all samples on each of them."""
+    on_host = devices.is_shared or devices.share_memory or _stored(train)
+    return HostFeed(devices) if on_host else ResidentFeed(devices)
 
 
 def read_batches(

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from charax.train import _processes as processes
-from charax.train._batches import count_samples
+from charax.train._batches import count_samples, has_images
 from charax.train._checkpoints import Checkpoints, Position, truncate_lines
 from charax.train._config import BATCH_SIZE, EPOCHS, LEARNING_RATE, LoopConfig, OptimizerConfig, Splits
 from charax.train._devices import Devices
@@ -24,7 +24,7 @@ from charax.train._feed import make_feed, permute_samples
 from charax.train._folder import explain_failed_write, find_checkpoints
 from charax.train._json import read_json_lines
 from charax.train._parameters import flatten_model
-from charax.train._process import small_products
+from charax.train._process import share_cores, small_products
 from charax.train._progress import AbstractProgress, Silent
 from charax.train._sharing import read_whole
 from charax.train._step import MAX_SKIPPED_STEPS, StepMetrics, TrainState, initial_state, make_epoch, make_optimizer
@@ -115,10 +115,11 @@ class _Training:
     ):
         self.task, self.splits, self.loop, self.folder, self.progress = task, splits, loop, folder, progress
         self.samples = task.passes * count_samples(splits.train)
-        self.devices = Devices()
+        images, batch_size = has_images(splits.train), min(loop.batch_size or BATCH_SIZE, self.samples)
+        self.devices = Devices(most=share_cores(batch_size, has_images=images))
         # Less data than one mini-batch is one mini-batch; what does not fill one waits for another epoch's order.
         self.epochs = loop.epochs or EPOCHS
-        self.batch_size = min(loop.batch_size or BATCH_SIZE, self.samples // self.devices.count * self.devices.count)
+        self.batch_size = min(batch_size, self.samples // self.devices.count * self.devices.count)
         self.devices.check(max(self.batch_size, 1))
         steps_per_pass = self.samples // self.batch_size
         self.steps_per_epoch = loop.steps_per_epoch or steps_per_pass
@@ -138,7 +139,6 @@ class _Training:
         self.learning_rate = optimizer.learning_rate or LEARNING_RATE
         # A backward solve can fail only as an exception, and the state must outlive that.
         self.may_raise = task.solver.adjoint == "backsolve"
-        has_images = any(np.ndim(leaf) > 3 for leaf in jax.tree.leaves(batch))
         self.stage_epochs = [
             processes.compile_together(
                 jax.jit(
@@ -150,7 +150,7 @@ class _Training:
                         self.devices.average if stage.is_separable and not self.may_raise else None,
                     ),
                     donate_argnums=() if self.may_raise else 0,
-                    compiler_options={**stage.compiler_options, **({} if has_images else small_products())} or None,
+                    compiler_options={**stage.compiler_options, **({} if images else small_products())} or None,
                     out_shardings=self.devices.replicated,
                 )
             )
@@ -183,7 +183,7 @@ class _Training:
         params, unflatten = flatten_model(model)
         params = self.devices.replicate(processes.broadcast(params))
         test = self.evaluate(params, self.splits.test)
-        if self.devices.is_shared:
+        if self.devices.count > 1:
             model = unflatten(self.devices.localize(params))
         seconds = time.monotonic() - began
         self.history.append(

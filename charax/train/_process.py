@@ -1,5 +1,6 @@
 """Settings of the process and of the compiler that make a step of training faster on CPUs."""
 
+import contextlib
 import ctypes
 import os
 import sys
@@ -7,12 +8,16 @@ from collections.abc import MutableMapping
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
+from typing import ClassVar
 
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # of glibc's malloc.h
 _MALLOC_VARIABLES = ("GLIBC_TUNABLES", "MALLOC_MMAP_MAX_", "MALLOC_TRIM_THRESHOLD_")
 _PRODUCTS = "xla_cpu_experimental_ynn_fusion_type"
 _KNOWN_TO = ("0.9.", "0.10.")
 """Versions of jaxlib that know the option."""
+_DEVICES_FLAG = "xla_force_host_platform_device_count"
+_MAX_CPU_DEVICES, _LEAST_IMAGES = 8, 16
+"""Devices that are made of the cores, and images of a mini-batch that each of them gets at least."""
 
 
 def tune_process() -> None:
@@ -21,9 +26,12 @@ def tune_process() -> None:
     malloc keeps the memory that the process frees. A step of training allocates its temporaries as one block, frees it,
     and allocates it again; by default glibc returns blocks of that size to the system, which has to clear every page
     again: a third of the time of an image classifier's step. In exchange the process stays as large as it once was.
-    JAX then computes on the calling thread, because malloc keeps large blocks for the main thread only. Nothing is
-    changed where malloc is not glibc's, where its environment variables say how it should behave, or where JAX will
-    compute on a GPU or TPU.
+    JAX then computes on the calling thread, because malloc keeps large blocks for the main thread only. Nothing of
+    this is changed where malloc is not glibc's, or where its environment variables say how it should behave.
+
+    Every core becomes a device of JAX, so that the cores can share a mini-batch of images (`share_cores`).
+
+    Nothing at all is changed where JAX will compute on a GPU or TPU.
 
     ```python
     from charax.train import tune_process
@@ -31,10 +39,67 @@ def tune_process() -> None:
     tune_process()
     ```
     """
-    if computes_on_cpu() and keep_freed_memory():
-        import jax
+    if not computes_on_cpu():
+        return
+    import jax
 
+    if keep_freed_memory():
         jax.config.update("jax_cpu_enable_async_dispatch", False)
+    if jax.config.jax_num_cpu_devices < 0 and _DEVICES_FLAG not in os.environ.get("XLA_FLAGS", ""):  # pyright: ignore[reportAttributeAccessIssue]
+        with contextlib.suppress(RuntimeError):  # it is too late: JAX has computed already
+            jax.config.update("jax_num_cpu_devices", min(count_cores(), _MAX_CPU_DEVICES))
+            _Cores.are_devices = True
+
+
+class _Cores:
+    """Whether `tune_process` has made a device of every core, and not the user."""
+
+    are_devices: ClassVar[bool] = False
+
+
+def count_cores() -> int:
+    """The number of cores of this process; those of all workers together in a worker of a sweep.
+
+    Results depend on it in their last bits, and must not depend on the number of workers.
+
+    Returns:
+        The number of cores, or what the environment variable NPROC says, as XLA has it.
+    """
+    given = os.environ.get("NPROC", "")
+    if given.isdecimal() and int(given):
+        return int(given)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def share_cores(batch_size: int, *, has_images: bool) -> int | None:
+    """Choose how many cores share a mini-batch, if `tune_process` has made devices of them.
+
+    XLA computes the small convolutions of a mini-batch on one core after the other. Rows are too cheap to be shared.
+
+    Args:
+        batch_size: Samples per mini-batch.
+        has_images: Whether the samples are images.
+
+    Returns:
+        The number of cores; None for all devices of JAX, where these are not our own.
+    """
+    import jax
+
+    if not _Cores.are_devices:
+        return None
+    if not has_images:
+        return 1
+    fits = lambda cores: batch_size % cores == 0 and batch_size // cores >= _LEAST_IMAGES
+    return max(cores for cores in range(1, jax.local_device_count() + 1) if cores == 1 or fits(cores))
+
+
+def give_up_shared_cores() -> None:
+    """Leave the cores of this process to one device, where it will train together with other processes."""
+    import jax
+
+    if _Cores.are_devices:
+        jax.config.update("jax_num_cpu_devices", -1)
+        _Cores.are_devices = False
 
 
 def computes_on_cpu() -> bool:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from charax.train._process import give_up_shared_cores
 from charax.train._stopping import Interrupted
 
 T = TypeVar("T")
@@ -98,6 +99,7 @@ def join(config: ProcessesConfig) -> Iterator[None]:
     _bypass_proxies(config.coordinator)
     _keep_standard_output()
     _avoid_preemption()
+    give_up_shared_cores()
     jax.config.update("jax_check_proxy_envs", False)
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     jax.config.update("jax_cpu_enable_async_dispatch", False)  # so that collectives have one order

@@ -10,7 +10,7 @@ import numpy as np
 
 from charax.data import AbstractStoredRows
 from charax.nn import count_parameters
-from charax.train._batches import Batch
+from charax.train._batches import Batch, has_images
 from charax.train._config import BATCH_SIZE, AbstractConfig, Splits, TaskData
 from charax.train._devices import Devices
 from charax.train._evaluation import make_evaluation
@@ -20,6 +20,7 @@ from charax.train._history import METRICS, advise, find_best_epoch, is_finished,
 from charax.train._json import read_json
 from charax.train._parameters import flatten_model
 from charax.train._precision import computing_in
+from charax.train._process import share_cores
 
 
 @dataclass
@@ -143,9 +144,10 @@ class Run:
         return getattr(self.splits, split)
 
     def _metrics(self, samples: Batch) -> dict[str, float]:
-        devices = Devices(local=True)
+        batch_size = self.config.loop.batch_size or BATCH_SIZE
+        devices = Devices(local=True, most=share_cores(batch_size, has_images=has_images(samples)))
         params, unflatten = flatten_model(self.trained.model)
-        size = -(-(self.config.loop.batch_size or BATCH_SIZE) // devices.count) * devices.count
+        size = -(-batch_size // devices.count) * devices.count
         evaluation = make_evaluation(self.trained.task, unflatten, size, devices)
         return evaluation(devices.replicate(params), samples)
 

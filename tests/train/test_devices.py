@@ -7,12 +7,16 @@ import sys
 from pathlib import Path
 
 import diffrax as dfx
+import numpy as np
 import pytest
 
 from charax.solve import Solver
 from charax.tasks.classification import ClassificationConfig
 from charax.tasks.regression import RegressionConfig
 from charax.train import Devices, SolverConfig
+from charax.train._feed import HostFeed, ResidentFeed, make_feed
+
+ROOT = str(Path(__file__).parents[2])
 
 EXCHANGES = """
 import json, sys
@@ -37,15 +41,7 @@ print(json.dumps(sizes))
 
 def test_devices_exchange_the_gradient_of_a_step_once():
     flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=2"
-    done = subprocess.run(
-        [sys.executable, "-c", EXCHANGES],
-        env={**os.environ, "XLA_FLAGS": flags},
-        cwd=Path(__file__).parents[2],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    found = json.loads(done.stdout)
+    found = json.loads("".join(run(EXCHANGES, XLA_FLAGS=flags)))
     (sizes, parameters), (adaptive, _) = found["fixed"], found["adaptive"]
     assert sizes == [parameters + 4]  # with the loss and its metrics: accuracy, failed, nfe
     assert len(adaptive) > 1  # the step size is that of all samples
@@ -76,3 +72,81 @@ def test_a_batch_that_cannot_be_shared_is_refused():
     devices.check(9)
     with pytest.raises(ValueError, match=r"mini-batches of 8 cannot be shared by 3 devices.*multiple of 3"):
         devices.check(8)
+
+
+def run(script: str, **variables: str) -> list[str]:
+    """The lines that a script prints in a process of its own, where JAX has not computed yet."""
+    environment = {**os.environ, "PYTHONPATH": ROOT, "JAX_PLATFORMS": "cpu", **variables}
+    command = [sys.executable, "-c", script]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+CHOOSE = """
+import jax
+from charax.train import tune_process
+from charax.train._process import give_up_shared_cores, share_cores
+
+tune_process()
+if {alone}:
+    give_up_shared_cores()
+chosen = [share_cores(size, has_images=images) for size, images in ((128, True), (48, True), (8, True), (128, False))]
+print(jax.device_count(), *chosen)
+"""
+
+
+@pytest.mark.parametrize(
+    ("variables", "alone", "expected"),
+    [
+        ({"NPROC": "4"}, False, "4 4 3 1 1"),  # 16 images for each core, or more
+        ({"NPROC": "32"}, False, "8 8 3 1 1"),
+        ({"NPROC": "4"}, True, "1 None None None None"),  # the devices are those of all processes
+        ({"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}, False, "2 None None None None"),  # all of them
+        ({"JAX_NUM_CPU_DEVICES": "3"}, False, "3 None None None None"),
+    ],
+)
+def test_cores_share_images_unless_the_user_has_chosen_the_devices(variables, alone, expected):
+    assert run(CHOOSE.format(alone=alone), **{"XLA_FLAGS": "", **variables}) == [expected]
+
+
+COMPARE = """
+import re
+import jax
+from charax import ClassificationConfig
+from charax.train import Devices, tune_process
+from charax.train._step import clipped_adamw, initial_state, make_epoch
+
+tune_process()
+jax.config.update("jax_enable_x64", True)
+config = ClassificationConfig(width=4)
+data = config.load_data()
+task, optimizer = config.build_task(data.spec), clipped_adamw(1e-3, 0.0, 1.0)
+batch = jax.tree.map(lambda leaf: leaf[:32].astype("int" if leaf.dtype.kind == "i" else "float64"), data.splits.train)
+states = []
+for count in (1, 2):
+    devices = Devices(most=count)
+    state, unflatten = initial_state(task, batch, optimizer, seed=0, ema=None)
+    step = jax.jit(make_epoch(task, unflatten, optimizer, None, devices.average), out_shardings=devices.replicated)
+    arguments = devices.replicate(state), devices.assemble(batch), None
+    states.append(devices.localize(step(*arguments)[0]))
+    print(len(re.findall(r" all-(?:reduce|gather)[-(]", step.lower(*arguments).compile().as_text())))
+one, two = states
+print(task.spec.augmentation, float(abs(one.params - two.params).max()), float(abs(one.params).max()) > 0)
+print(max(abs(float(one.sums[name] - two.sums[name])) for name in one.sums))
+"""
+
+
+def test_cores_exchange_all_gradients_at_once_and_change_nothing_but_rounding():
+    none, once, parameters, metrics = run(COMPARE, NPROC="2", XLA_FLAGS="")
+    assert (none, once) == ("0", "1")
+    augmentation, difference, moved = parameters.split()
+    assert augmentation == "affine"  # drawn for the whole mini-batch
+    assert moved == "True"
+    assert float(difference) < 1e-12
+    assert float(metrics) < 1e-12
+
+
+def test_samples_stay_on_the_host_where_cores_share_them(monkeypatch):
+    split = {"x": np.zeros((4, 2), np.float32)}
+    assert isinstance(make_feed(Devices(), split), ResidentFeed)
+    monkeypatch.setattr(Devices, "share_memory", True)
+    assert isinstance(make_feed(Devices(), split), HostFeed)

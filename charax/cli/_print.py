@@ -1,6 +1,7 @@
 """Answers on standard output: a table, or one JSON object."""
 
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
 Json = Annotated[bool, tyro.conf.arg(name="json", help="Print one JSON object on standard output instead of a table.")]
 Positional = tyro.conf.Positional
+_NUMBER = re.compile(r"[-+]?\d[\d.,]*(e[-+]?\d+)?%?")
 
 
 def print_answer(
@@ -64,12 +66,15 @@ def print_answer(
 def _widths(columns: Sequence[Sequence[str]], terminal: int) -> list[int]:
     """The widths of columns whose first texts are their titles.
 
-    No title is broken inside a word; other texts are only where the table would be wider than the terminal.
+    No title is broken inside a word, and no number; other texts are only where the table would be wider than the
+    terminal.
     """
     from rich.cells import cell_len
 
     longest = lambda *texts: max((cell_len(word) for text in texts for word in text.split()), default=1)
-    least, wanted = [longest(title) for title, *_ in columns], [max(map(cell_len, texts)) for texts in columns]
+    numbers = lambda texts: [word for text in texts for word in text.split() if _NUMBER.fullmatch(word)]
+    least = [longest(title, *numbers(texts)) for title, *texts in columns]
+    wanted = [max(map(cell_len, texts)) for texts in columns]
     widths, space = [longest(*texts) for texts in columns], terminal - len(columns) - 1
     while sum(widths) > space and widths != least:
         widths[max(range(len(widths)), key=lambda i: (widths[i] > least[i], widths[i]))] -= 1

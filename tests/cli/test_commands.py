@@ -109,6 +109,14 @@ def test_tables_break_no_title_inside_a_word_and_no_other_word_without_need(term
     assert max(map(len, lines)) <= max(terminal, 39)
 
 
+def test_tables_break_no_number(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "20")
+    numbers = ["12,345,678", "99.53%", "1.25e-05", "-1365"]
+    print_answer({}, ["n", "a", "t", "s"], [numbers, ["49.60% ± 26.74%", "-", "a long text", "1"]], as_json=False)
+    words = capsys.readouterr().out.replace("│", " ").split()
+    assert {*numbers, "49.60%", "26.74%"} <= set(words)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from charax import data, models, train
-from charax.data import Separator
+from charax.data import Augmentation, Separator
 from charax.models import JacobianForm, Method, Preset
 from charax.tasks import classification
 from charax.train import (
+    ADDED_LATER,
     AbstractConfig,
     LoopConfig,
     OptimizerConfig,
@@ -52,6 +53,9 @@ class ClassificationConfig(AbstractConfig):
     """Average squares of this many pixels per side first."""
     max_samples: int | None = None
     """Use the first so many samples, and a fifth as many of an official test split."""
+    augmentation: Augmentation | None = field(default=None, metadata=ADDED_LATER)
+    """Random changes of training images. flip-crop: horizontal flips, and shifts by up to 4 pixels. affine: small
+    turns, zooms and shifts, for digits and letters. By default what suits the data set; nothing for your own images."""
     method: Method = "c-node"
     """One of the paper's eight methods."""
     preset: Preset = "small"
@@ -92,6 +96,10 @@ class ClassificationConfig(AbstractConfig):
             max_samples=self.max_samples,
         )
         spec = classification.ClassificationSpec.from_dataset(loaded)
+        if self.augmentation is not None:
+            if spec.is_table and self.augmentation != "none":
+                raise ValueError(f"--augmentation {self.augmentation} is for images: leave it out for tables")
+            spec = replace(spec, augmentation=self.augmentation)
         return TaskData(Splits(loaded.train, loaded.validation, loaded.test), spec, loaded.notes)
 
     def complete(self, data: TaskData) -> tuple[Self, tuple[str, ...]]:

@@ -53,6 +53,7 @@ def cases(tmp_path_factory) -> dict[str, Case]:
         "size": Case(ClassificationConfig(data=str(folder / "pets")), {"size": 4}, "data"),
         "shrink": Case(pictures, {"shrink": 2}, "data"),
         "max_samples": Case(table, {"max_samples": 30}, "data"),
+        "augmentation": Case(pictures, {"augmentation": "affine"}, "spec"),
         "method": Case(table, {"method": "node"}, "model"),
         "preset": Case(pictures, {"preset": "dense"}, "model"),
         "members": Case(table, {"members": 3}, "model"),
@@ -127,6 +128,13 @@ def test_a_failed_solve_counts_as_wrong_and_its_loss_is_not_finite():
     assert metrics["failed"].tolist() == [1, 1]
     assert metrics["accuracy"].tolist() == [0, 0]
     assert np.isnan(metrics["loss"]).all()
+
+
+def test_augmentation_is_for_images_and_can_be_switched_off(cases):
+    with pytest.raises(ValueError, match="--augmentation affine is for images: leave it out for tables"):
+        replace(cases["width"].base, augmentation="affine").load_data()
+    assert ClassificationConfig().load_data().spec.augmentation == "affine"
+    assert ClassificationConfig(augmentation="none").load_data().spec.augmentation == "none"
 
 
 def test_a_step_learns_from_augmented_images():

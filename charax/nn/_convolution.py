@@ -129,7 +129,7 @@ def _correlate_cpu(image, cotangent, *, rows, columns):
     batch, height, width, channels_in = image.shape
     if is_worthwhile(batch * height * width, channels_in, cotangent.shape[3], rows, columns):
         return correlate_tiles(image, cotangent)
-    few = _few_images(batch, height, width)
+    few = _few_images(batch, height * width, min(channels_in, cotangent.shape[3]))
     chunks, rest = divmod(batch, few)
     if chunks < 2:
         return _correlate_few(image, cotangent, rows, columns)
@@ -149,7 +149,8 @@ def _correlate_cpu(image, cotangent, *, rows, columns):
 def _correlate_shares(image, cotangent, *, rows, columns, devices):
     """For CPUs that share the batch: a loop over all of it would gather every image on each of them."""
     batch, height, width, channels_in = image.shape
-    channels_out, few = cotangent.shape[3], _few_images(batch // devices, height, width)
+    channels_out = cotangent.shape[3]
+    few = _few_images(batch // devices, height * width, min(channels_in, channels_out))
     chunks, rest = divmod(batch // devices, few)
     if is_worthwhile(batch * height * width, channels_in, channels_out, rows, columns):
         return correlate_tiles(image, cotangent)
@@ -168,12 +169,9 @@ def _correlate_shares(image, cotangent, *, rows, columns, devices):
     return total.sum(axis=0)
 
 
-_CACHED_PIXELS = 4096
-
-
-def _few_images(batch, height, width) -> int:
+def _few_images(batch, pixels, channels) -> int:
     """How many images to correlate at a time: what the cache holds, or fewer, down to half, that divide the batch."""
-    most = max(1, _CACHED_PIXELS // (height * width))
+    most = max(1, (1024 if channels >= 16 else 4096) // pixels)
     return next((few for few in range(most, most // 2, -1) if batch % few == 0), most)
 
 

@@ -25,7 +25,9 @@ KINDS = {
     "two processes, a core each": (2, ["0", "1"]),
     "two processes, two cores": (2, ["0,1", "0,1"]),
 }
-"""The number of processes, and the cores of each. `charax launch` does the last on two cores."""
+"""The number of processes, and the cores of each."""
+LAUNCHED = "two processes, a core each"
+"""What `charax launch -n 2` does on two cores."""
 _WARM, _TIMED = 5, 20
 """Steps that are made, and then timed."""
 
@@ -113,8 +115,8 @@ def time_steps(done: int = 0, repeats: int = 3) -> Iterator[dict[str, Any]]:
             "run": name,
             "options": STEPS[name],
             "measured": measured,
-            "speedup_over_one_core": best["one process, one core"] / best["two processes, two cores"],
-            "speedup_over_one_process": best["one process, two cores"] / best["two processes, two cores"],
+            "speedup_over_one_core": best["one process, one core"] / best[LAUNCHED],
+            "speedup_over_one_process": best["one process, two cores"] / best[LAUNCHED],
         }
 
 

@@ -28,7 +28,7 @@ def launch_command(command: Sequence[str]) -> Callable[..., None]:
         """Train in several processes of this machine: `charax launch -n 2 -- train classify --batch-size 64`.
 
         After -- comes the command, train or resume, with its flags. Each process has one device, a CPU or a GPU, and
-        its share of the cores, if that is two or more. Signals are passed on; standard error of process I has the
+        its share of the cores, if there are enough. Signals are passed on; standard error of process I has the
         prefix [I], and standard output is that of the first. If one process dies, all are stopped.
 
         Args:

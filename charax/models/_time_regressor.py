@@ -57,7 +57,7 @@ class TimeRegressor(AbstractRegressor):
         self, x: Float[Array, "points d"], t: Float[Array, "points"], *, solver: Solver | None = None
     ) -> RegressionResult:
         position, time = self.scaling.scale_position(x), t[:, None] / self.scaling.time
-        zero = self.scaling.scale_value(jnp.zeros((len(x), self.scaling.values), x.dtype))
+        zero = self.scaling.scale_value(jnp.zeros((x.shape[0], self.scaling.values), x.dtype))
         start = zero if self.initial is None else self.initial(position)
         context = jnp.concatenate([time, position], axis=1)
         solution = (solver or DEFAULT_PDE_SOLVER).solve(self.field, start, context=context)

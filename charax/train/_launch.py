@@ -111,7 +111,7 @@ def launch(
 
     Args:
         arguments: The command: `train …` or `resume …`.
-        processes: Number of processes, each with one device, and its share of the cores if that is two or more.
+        processes: Number of processes, each with one device, and its share of the cores if there are enough.
         restarts: How often the run is resumed, from its last checkpoint, after a process has died.
         step_timeout: Seconds without a step, of any process, after which it counts as dead.
         heartbeat: Seconds after which the processes give up on one that was not heard of.
@@ -184,9 +184,7 @@ class _Group:
         self._signalled: float | None = None
         together = ["--coordinator", f"127.0.0.1:{_free_port()}", "--processes", str(count)]
         cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-        if len(cores) < 2 * count:
-            # Measured on two cores: with gloo's thread on the only core of the computation, an array of an all-reduce
-            # took milliseconds instead of a fraction of one.
+        if len(cores) < count:
             cores = []
         for number in range(count):
             flags = [*together, "--process", str(number), "--heartbeat", str(heartbeat)]

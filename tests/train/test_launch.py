@@ -88,7 +88,7 @@ if tries == 1:
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="no affinity on this system")
-def test_processes_have_their_share_of_the_cores_if_that_is_two_or_more(run, capfd, monkeypatch):
+def test_processes_have_their_share_of_the_cores_if_there_are_enough(run, capfd, monkeypatch):
     asked = []
     monkeypatch.setattr(os, "sched_setaffinity", lambda pid, cores: asked.append(sorted(cores)))
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 2, 3})
@@ -96,7 +96,10 @@ def test_processes_have_their_share_of_the_cores_if_that_is_two_or_more(run, cap
     assert asked == [[0, 2], [1, 3]]
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
     assert run("") == 0
-    assert len(asked) == 2
+    assert asked[2:] == [[0], [1]]
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})
+    assert run("") == 0
+    assert len(asked) == 4
 
 
 def test_bad_input_is_not_tried_again(run, capfd):

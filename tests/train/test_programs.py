@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import equinox as eqx
 import jax
@@ -210,7 +210,7 @@ def cases(tmp_path_factory) -> dict[str, Case]:
     folder = tmp_path_factory.mktemp("data")
     digits = untrained(ClassificationConfig(data="digits", preset="dense", width=8))
     moons = untrained(DensityConfig(data="moons", width=8, points=200))
-    pde = untrained(PDEConfig(data="burgers-wave", method="equation", width=4))
+    pde = {name: untrained(PDEConfig(data="burgers-wave", method=name, width=4)) for name in get_args(PDEMethod)}
     rows = untrained(regression_config(folder))
     task: Any = moons.task
     return {
@@ -224,7 +224,13 @@ def cases(tmp_path_factory) -> dict[str, Case]:
                 ),
             },
         ),
-        "pde": Case(pde, {"solution": lambda x: pde.task.evaluate(pde.model, x["points"])[0]}),  # pyright: ignore[reportAttributeAccessIssue]
+        **{
+            f"pde-{name}": Case(
+                each,
+                {"solution": lambda x, each=each: each.task.evaluate(each.model, x["points"])[0]},  # pyright: ignore[reportAttributeAccessIssue]
+            )
+            for name, each in pde.items()
+        },
         "gru": series_case("gru"),
         "series": series_case("c-node"),
         "cde": series_case("cde"),

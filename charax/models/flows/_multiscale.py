@@ -170,7 +170,7 @@ class MultiScaleFlow(AbstractFlow):
             if scale.after:
                 u, factored_out = jnp.split(apply(scale.after, squeeze(u)), 2, axis=-1)
                 parts.append(factored_out)
-        return jnp.concatenate([part.reshape(len(u), -1) for part in (*parts, u)], axis=1)
+        return jnp.concatenate([part.reshape(u.shape[0], -1) for part in (*parts, u)], axis=1)
 
     def _invert_scales(
         self, z: Float[Array, "batch size"], invert: Callable[[tuple[ContinuousFlow, ...], Array], Array]

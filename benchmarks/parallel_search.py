@@ -49,8 +49,10 @@ if __name__ == "__main__":
         seconds.append(time.perf_counter() - began)
     print(json.dumps({"seconds": seconds, "scores": scores}))
 """
+WIDTHS = {"cross_val_score, 5 fits": 32, **dict.fromkeys(("20 fits", "60 fits", "120 fits"), 20)}
+"""The mean width of the networks of each grid."""
 WORKER = """
-import json, time
+import json, sys, time
 from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.datasets import load_iris
@@ -65,7 +67,8 @@ if __name__ == "__main__":
             clone(estimator).fit(x, y)
             seconds.append(process_time())
         return seconds
-    fits = [delayed(fit)(charax.CNODEClassifier(random_state=0), *load_iris(return_X_y=True)) for _ in range(2)]
+    estimator = charax.CNODEClassifier(width=int(sys.argv[1]), random_state=0)
+    fits = [delayed(fit)(estimator, *load_iris(return_X_y=True)) for _ in range(2)]
     Parallel(n_jobs=1)(fits[:1])
     print(json.dumps(Parallel(n_jobs=2)(fits)))
 """
@@ -78,9 +81,9 @@ def import_scikit_learn() -> float:
     return float(done.stdout)
 
 
-def worker() -> dict[str, float]:
+def worker(width: int) -> dict[str, float]:
     """CPU seconds of a worker: for importing scikit-learn, until its first fit, for that fit, and for a later one."""
-    command = [sys.executable, "-c", WORKER]
+    command = [sys.executable, "-c", WORKER, str(width)]
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=3600)
     found = json.loads(done.stdout.splitlines()[-1])
     lengths = [[after - before for before, after in itertools.pairwise(each)] for each in found]
@@ -150,20 +153,19 @@ def write(output: Path, found: dict[str, Any]) -> None:
         "| search | new process | first search | at best | second search | same scores |",
         "|---|---|---|---|---|---|",
     ]
-    seconds = found.get("worker")
     lines += [
         f"| {name} | {row['speedup_with_imports']:.2f}x | {row['speedup_first']:.2f}x "
-        f"| {_ratio(None if seconds is None else bound(seconds, GRIDS[name]))} "
+        f"| {bound(found['workers'][str(WIDTHS[name])], GRIDS[name]):.2f}x "
         f"| {_ratio(row['speedup_second'])} | {'yes' if row['same_scores'] else 'no'} |"
         for name, row in ((name, found[name]) for name in GRIDS if name in found)
     ]
-    if seconds is not None:
-        lines += [
-            "",
-            f"CPU seconds of a worker: {seconds['start']:.2f} until its first fit, {seconds['scikit_learn']:.2f} of",
-            f"them for importing scikit-learn; {seconds['first_fit']:.2f} for that fit, and",
-            f"{seconds['later_fit']:.2f} for a later one.",
-        ]
+    parts = ("start", "scikit_learn", "first_fit", "later_fit")
+    lines += ["", "CPU seconds of a worker:", ""]
+    lines += ["| width | until its first fit | of them for importing scikit-learn | first fit | later fit |"]
+    lines += ["|---|---|---|---|---|"]
+    lines += [
+        f"| {width} | {' | '.join(f'{each[part]:.2f}' for part in parts)} |" for width, each in found["workers"].items()
+    ]
     lines += ["", "Raw numbers: [parallel-search.json](parallel-search.json).", ""]
     (output / "README.md").write_text("\n".join(lines))
 
@@ -177,8 +179,8 @@ if __name__ == "__main__":
     arguments = parser.parse_args()
     file = None if arguments.output is None else arguments.output / "parallel-search.json"
     answer = {} if file is None or not file.is_file() else json.loads(file.read_text())
-    answer["worker"] = worker()
-    print(json.dumps(answer["worker"]), flush=True)
+    answer["workers"] = {str(width): worker(width) for width in sorted(set(WIDTHS.values()))}
+    print(json.dumps(answer["workers"]), flush=True)
     keep = lambda: None if arguments.output is None else write(arguments.output, answer)
     keep()
     for name in arguments.grids:

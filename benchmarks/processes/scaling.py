@@ -38,10 +38,11 @@ def measure_step(name: str, processes: int, rank: int, port: int) -> dict[str, f
     import numpy as np
 
     from charax.tasks.classification import ClassificationConfig
-    from charax.train import LoopConfig, OptimizerConfig, ProcessesConfig, Silent, join
+    from charax.train import LoopConfig, OptimizerConfig, ProcessesConfig, Silent, join, tune_process
     from charax.train._loop import _Training
     from charax.train._processes import _Together
 
+    tune_process()  # as the command does
     options = STEPS[name]
     loop = LoopConfig(epochs=1, batch_size=options["batch_size"])
     alone = processes == 1

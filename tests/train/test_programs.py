@@ -17,7 +17,7 @@ from jaxtyping import Array
 
 from charax.data import Observations, SeriesScaling, Standardizer
 from charax.data.files._series import RawSeries
-from charax.models import SeriesMethod
+from charax.models import PDEMethod, SeriesMethod
 from charax.tasks import (
     ClassificationConfig,
     DensityConfig,

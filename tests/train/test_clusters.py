@@ -43,6 +43,19 @@ def test_a_sweep_by_submitit(tmp_path, line_task, metrics_of, importable):
     sweep_and_compare(SweepConfig(slurm="local", minutes=10), tmp_path, metrics_of)
 
 
+def test_slurm_is_asked_for_the_partition_the_time_and_the_jobs_at_the_same_time(tmp_path, monkeypatch):
+    pytest.importorskip("submitit", reason="pip install 'charax[slurm]'")
+    for name in ("srun", "sbatch"):  # which keeps what it is given, and refuses
+        (tmp_path / name).write_text(f'#!/bin/sh\ncp "$1" "{tmp_path}/asked"\necho closed today >&2\nexit 1\n')
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    jobs = [Odd(tmp_path / f"{number}.json", "raise") for number in range(4)]
+    with pytest.raises(Exception, match="closed today"):
+        Sweep(SweepConfig(slurm="gpu", minutes=7, jobs=3)).run(jobs)
+    asked = (tmp_path / "asked").read_text().splitlines()
+    assert {"#SBATCH --partition=gpu", "#SBATCH --time=7", "#SBATCH --array=0-3%3"} <= set(asked)
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_sweep_on_ray(tmp_path, line_task, metrics_of, importable, monkeypatch):

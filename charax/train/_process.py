@@ -4,7 +4,7 @@ import contextlib
 import ctypes
 import os
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Iterator, MutableMapping
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
@@ -52,15 +52,16 @@ def tune_process() -> None:
 
 
 class _Cores:
-    """Whether `tune_process` has made a device of every core, and not the user."""
+    """What `tune_process` has made of the cores."""
 
     are_devices: ClassVar[bool] = False
+    """Whether each is a device of JAX, and the user has not chosen the devices."""
+    are_shared: ClassVar[bool] = True
+    """Whether a run may use several of them."""
 
 
 def count_cores() -> int:
-    """The number of cores of this process; those of all workers together in a worker of a sweep.
-
-    Results depend on it in their last bits, and must not depend on the number of workers.
+    """The number of cores of this process.
 
     Returns:
         The number of cores, or what the environment variable NPROC says, as XLA has it.
@@ -87,10 +88,20 @@ def share_cores(batch_size: int, *, has_images: bool) -> int | None:
 
     if not _Cores.are_devices:
         return None
-    if not has_images:
+    if not has_images or not _Cores.are_shared:
         return 1
     fits = lambda cores: batch_size % cores == 0 and batch_size // cores >= _LEAST_IMAGES
     return max(cores for cores in range(1, jax.local_device_count() + 1) if cores == 1 or fits(cores))
+
+
+@contextlib.contextmanager
+def on_one_device() -> Iterator[None]:
+    """Let the runs of a sweep share no cores: workers have cores of their own, and results must not depend on them."""
+    before, _Cores.are_shared = _Cores.are_shared, False
+    try:
+        yield
+    finally:
+        _Cores.are_shared = before
 
 
 def give_up_shared_cores() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
 from charax.train._checks import check_range
+from charax.train._process import on_one_device
 from charax.train._progress import AbstractProgress, Silent
 from charax.train._stopping import Interrupted
 
@@ -229,7 +230,8 @@ class Sweep:
         for label, job in jobs.items():
             self.progress.say(label)
             try:
-                computed[label] = job.compute(self.progress)
+                with on_one_device():
+                    computed[label] = job.compute(self.progress)
             except Exception as error:
                 self._note(label, error, failed)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from charax.train._journal import Journal
+from charax.train._process import on_one_device, tune_process, use_compilation_cache
 from charax.train._sweep import AbstractJob, describe_error
 
 
@@ -52,7 +53,8 @@ class WorkItem:
             _Process.prepare(self.share)
         journal = Journal(self.journal)
         try:
-            self.job.compute(journal)
+            with on_one_device():
+                self.job.compute(journal)
         except (Exception, KeyboardInterrupt) as error:
             return Failure(describe_error(error), isinstance(error, ValueError))
         finally:
@@ -74,8 +76,6 @@ class _Process:
         number = cls._claim(share)
         _pin(number, share.workers)
         threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
-        from charax.train._process import tune_process, use_compilation_cache
-
         use_compilation_cache()
         tune_process()
 

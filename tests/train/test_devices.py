@@ -4,17 +4,20 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import diffrax as dfx
+import jax
 import numpy as np
 import pytest
 
 from charax.solve import Solver
 from charax.tasks.classification import ClassificationConfig
 from charax.tasks.regression import RegressionConfig
-from charax.train import Devices, SolverConfig
+from charax.train import AbstractJob, AbstractProgress, Devices, SolverConfig, Sweep
 from charax.train._feed import HostFeed, ResidentFeed, make_feed
+from charax.train._process import _Cores, share_cores
 
 ROOT = str(Path(__file__).parents[2])
 
@@ -84,24 +87,30 @@ def run(script: str, **variables: str) -> list[str]:
 CHOOSE = """
 import jax
 from charax.train import tune_process
-from charax.train._process import give_up_shared_cores, share_cores
+from charax.train._process import give_up_shared_cores, on_one_device, share_cores
 
 tune_process()
 if {alone}:
     give_up_shared_cores()
 chosen = [share_cores(size, has_images=images) for size, images in ((128, True), (48, True), (8, True), (128, False))]
-print(jax.device_count(), *chosen)
+with on_one_device():
+    chosen.append(share_cores(128, has_images=True))
+print(jax.device_count(), *chosen, share_cores(128, has_images=True))
 """
 
 
 @pytest.mark.parametrize(
     ("variables", "alone", "expected"),
     [
-        ({"NPROC": "4"}, False, "4 4 3 1 1"),  # 16 images for each core, or more
-        ({"NPROC": "32"}, False, "8 8 3 1 1"),
-        ({"NPROC": "4"}, True, "1 None None None None"),  # the devices are those of all processes
-        ({"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}, False, "2 None None None None"),  # all of them
-        ({"JAX_NUM_CPU_DEVICES": "3"}, False, "3 None None None None"),
+        ({"NPROC": "4"}, False, "4 4 3 1 1 1 4"),  # 16 images for each core, or more
+        ({"NPROC": "32"}, False, "8 8 3 1 1 1 8"),
+        ({"NPROC": "4"}, True, "1 None None None None None None"),  # the devices are those of all processes
+        (
+            {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"},
+            False,
+            "2 None None None None None None",
+        ),  # all of them
+        ({"JAX_NUM_CPU_DEVICES": "3"}, False, "3 None None None None None None"),
     ],
 )
 def test_cores_share_images_unless_the_user_has_chosen_the_devices(variables, alone, expected):
@@ -143,6 +152,29 @@ def test_cores_exchange_all_gradients_at_once_and_change_nothing_but_rounding():
     assert moved == "True"
     assert float(difference) < 1e-12
     assert float(metrics) < 1e-12
+
+
+@dataclass
+class DeviceJob(AbstractJob[int | None]):
+    """How many cores the run of a sweep would share."""
+
+    place: Path
+
+    def is_finished(self) -> bool:
+        return False
+
+    def compute(self, progress: AbstractProgress) -> int | None:
+        return share_cores(128, has_images=True)
+
+    def load(self) -> int | None:
+        raise NotImplementedError
+
+
+def test_runs_of_a_sweep_share_no_cores(monkeypatch, tmp_path):
+    monkeypatch.setattr(_Cores, "are_devices", True)
+    monkeypatch.setattr(jax, "local_device_count", lambda: 4)
+    assert share_cores(128, has_images=True) == 4
+    assert Sweep().run([DeviceJob(tmp_path / "one")]) == [1]
 
 
 def test_samples_stay_on_the_host_where_cores_share_them(monkeypatch):

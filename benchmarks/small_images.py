@@ -55,7 +55,7 @@ class SmallSide(ImageSide):
         """A step of the training loop, on as many cores as it would take, from the same weights."""
         spec = ClassificationSpec(self.images.shape[1:], tuple("0123456789"), Standardizer((0.0,), (1.0,)))
         task = ClassificationTask(architecture=design.architecture, solver=design.solver, spec=spec)
-        devices = Devices(most=share_cores(len(self.images), has_images=True))
+        devices = Devices(most=share_cores(len(self.images), wanted=task.shares_cores))
         params, unflatten = flatten_model(self.model)
         optimizer, average = clipped_adamw(1e-3, 5e-4, 1.0), devices.average if task.is_separable else None
         start = partial(start_state, optimizer, metrics=("accuracy", "failed", "nfe"), ema=None)

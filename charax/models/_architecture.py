@@ -39,6 +39,17 @@ class AbstractArchitecture(ABC):
             ValueError: If the architecture does not suit such inputs.
         """
 
+    @abstractmethod
+    def hidden_size(self, shape: tuple[int, ...]) -> int:
+        """Count the numbers of a hidden layer.
+
+        Args:
+            shape: The shape of one input.
+
+        Returns:
+            How many there are per sample.
+        """
+
     def count(self, shape: tuple[int, ...], classes: int) -> int:
         """Count the parameters without allocating them.
 

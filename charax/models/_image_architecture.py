@@ -88,6 +88,10 @@ class ImageArchitecture(AbstractArchitecture):
         )
         return Classifier(ode, self._head(channels, classes, head_key), self._stem(patch_channels, lift_key))
 
+    def hidden_size(self, shape: tuple[int, ...]) -> int:
+        height, width = (-(-side // self.patch) for side in shape[:2])
+        return height * width * self.width
+
     def _stem(self, channels: int, key: PRNGKeyArray) -> Network | None:
         join = [] if self.patch == 1 else [Patches(self.patch)]
         learn = [Conv(channels, self.stem, key=jax.random.fold_in(key, 1))] if self.stem else []

@@ -39,6 +39,9 @@ class VectorArchitecture(AbstractArchitecture):
     jacobian: JacobianForm = "separate"
     """The form of the Jacobian."""
 
+    def hidden_size(self, shape: tuple[int, ...]) -> int:
+        return self.width
+
     def build(self, shape: tuple[int, ...], classes: int, *, key: PRNGKeyArray) -> Classifier:
         inputs = math.prod(shape)
         ode_key, head_key = split_key(key)

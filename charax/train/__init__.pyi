@@ -1,7 +1,6 @@
 from ._arrays import name_arrays as name_arrays
 from ._batches import Batch as Batch
 from ._batches import count_samples as count_samples
-from ._batches import has_images as has_images
 from ._batches import padded_batches as padded_batches
 from ._batches import repeat_rows as repeat_rows
 from ._batches import solve_in_batches as solve_in_batches

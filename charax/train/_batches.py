@@ -39,25 +39,6 @@ def count_samples(split: Batch) -> int:
     return sizes.pop()
 
 
-def has_images(split: Batch) -> bool:
-    """Whether there are images among the arrays of a split, and not rows or series only.
-
-    Args:
-        split: Arrays with the samples in their first axis.
-
-    Returns:
-        Whether an array has four axes or more.
-
-    ```python
-    import numpy as np
-    from charax.train import has_images
-
-    assert has_images({"x": np.zeros((5, 8, 8, 1)), "y": np.zeros(5)})
-    ```
-    """
-    return any(np.ndim(leaf) > 3 for leaf in jax.tree.leaves(split))
-
-
 def padded_batches(count: int, batch_size: int) -> Int[np.ndarray, "batches batch_size"]:
     """Split rows into mini-batches of one size, so that one compiled shape serves all.
 

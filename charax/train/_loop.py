@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from charax.train import _processes as processes
-from charax.train._batches import count_samples, has_images
+from charax.train._batches import count_samples
 from charax.train._checkpoints import Checkpoints, Position, truncate_lines
 from charax.train._config import BATCH_SIZE, EPOCHS, LEARNING_RATE, LoopConfig, OptimizerConfig, Splits
 from charax.train._devices import Devices
@@ -115,8 +115,8 @@ class _Training:
     ):
         self.task, self.splits, self.loop, self.folder, self.progress = task, splits, loop, folder, progress
         self.samples = task.passes * count_samples(splits.train)
-        images, batch_size = has_images(splits.train), min(loop.batch_size or BATCH_SIZE, self.samples)
-        self.devices = Devices(most=share_cores(batch_size, has_images=images))
+        batch_size = min(loop.batch_size or BATCH_SIZE, self.samples)
+        self.devices = Devices(most=share_cores(batch_size, wanted=task.shares_cores))
         # Less data than one mini-batch is one mini-batch; what does not fill one waits for another epoch's order.
         self.epochs = loop.epochs or EPOCHS
         self.batch_size = min(batch_size, self.samples // self.devices.count * self.devices.count)
@@ -139,6 +139,7 @@ class _Training:
         self.learning_rate = optimizer.learning_rate or LEARNING_RATE
         # A backward solve can fail only as an exception, and the state must outlive that.
         self.may_raise = task.solver.adjoint == "backsolve"
+        has_images = any(np.ndim(leaf) > 3 for leaf in jax.tree.leaves(batch))
         self.stage_epochs = [
             processes.compile_together(
                 jax.jit(
@@ -150,7 +151,7 @@ class _Training:
                         self.devices.average if stage.is_separable and not self.may_raise else None,
                     ),
                     donate_argnums=() if self.may_raise else 0,
-                    compiler_options={**stage.compiler_options, **({} if images else small_products())} or None,
+                    compiler_options={**stage.compiler_options, **({} if has_images else small_products())} or None,
                     out_shardings=self.devices.replicated,
                 )
             )

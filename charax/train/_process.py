@@ -16,8 +16,8 @@ _PRODUCTS = "xla_cpu_experimental_ynn_fusion_type"
 _KNOWN_TO = ("0.9.", "0.10.")
 """Versions of jaxlib that know the option."""
 _DEVICES_FLAG = "xla_force_host_platform_device_count"
-_MAX_CPU_DEVICES, _LEAST_IMAGES = 8, 16
-"""Devices that are made of the cores, and images of a mini-batch that each of them gets at least."""
+_MAX_CPU_DEVICES, _LEAST_SAMPLES = 8, 16
+"""Devices that are made of the cores, and samples of a mini-batch that each of them gets at least."""
 
 
 def tune_process() -> None:
@@ -29,7 +29,7 @@ def tune_process() -> None:
     JAX then computes on the calling thread, because malloc keeps large blocks for the main thread only. Nothing of
     this is changed where malloc is not glibc's, or where its environment variables say how it should behave.
 
-    Every core becomes a device of JAX, so that the cores can share a mini-batch of images (`share_cores`).
+    Every core becomes a device of JAX, so that the cores can share a mini-batch of small images (`share_cores`).
 
     Nothing at all is changed where JAX will compute on a GPU or TPU.
 
@@ -72,14 +72,12 @@ def count_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def share_cores(batch_size: int, *, has_images: bool) -> int | None:
+def share_cores(batch_size: int, *, wanted: bool) -> int | None:
     """Choose how many cores share a mini-batch, if `tune_process` has made devices of them.
-
-    XLA computes the small convolutions of a mini-batch on one core after the other. Rows are too cheap to be shared.
 
     Args:
         batch_size: Samples per mini-batch.
-        has_images: Whether the samples are images.
+        wanted: Whether the task would have it so (`AbstractTask.shares_cores`).
 
     Returns:
         The number of cores; None for all devices of JAX, where these are not our own.
@@ -88,9 +86,9 @@ def share_cores(batch_size: int, *, has_images: bool) -> int | None:
 
     if not _Cores.are_devices:
         return None
-    if not has_images or not _Cores.are_shared:
+    if not wanted or not _Cores.are_shared:
         return 1
-    fits = lambda cores: batch_size % cores == 0 and batch_size // cores >= _LEAST_IMAGES
+    fits = lambda cores: batch_size % cores == 0 and batch_size // cores >= _LEAST_SAMPLES
     return max(cores for cores in range(1, jax.local_device_count() + 1) if cores == 1 or fits(cores))
 
 

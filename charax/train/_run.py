@@ -10,7 +10,7 @@ import numpy as np
 
 from charax.data import AbstractStoredRows
 from charax.nn import count_parameters
-from charax.train._batches import Batch, has_images
+from charax.train._batches import Batch
 from charax.train._config import BATCH_SIZE, AbstractConfig, Splits, TaskData
 from charax.train._devices import Devices
 from charax.train._evaluation import make_evaluation
@@ -145,7 +145,7 @@ class Run:
 
     def _metrics(self, samples: Batch) -> dict[str, float]:
         batch_size = self.config.loop.batch_size or BATCH_SIZE
-        devices = Devices(local=True, most=share_cores(batch_size, has_images=has_images(samples)))
+        devices = Devices(local=True, most=share_cores(batch_size, wanted=self.trained.task.shares_cores))
         params, unflatten = flatten_model(self.trained.model)
         size = -(-batch_size // devices.count) * devices.count
         evaluation = make_evaluation(self.trained.task, unflatten, size, devices)

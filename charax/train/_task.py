@@ -176,6 +176,12 @@ class AbstractTask(eqx.Module):
         return ((0.0, self),)
 
     @property
+    def shares_cores(self) -> bool:
+        """Whether the cores of a CPU share each mini-batch, because XLA cannot split the operations of this task: small
+        convolutions."""
+        return False
+
+    @property
     def is_separable(self) -> bool:
         """Whether the loss and its metrics are means over samples that need nothing of each other: no random numbers,
         no common step size. Several devices then exchange the gradient once per step."""

@@ -12,8 +12,10 @@ import jax
 import numpy as np
 import pytest
 
+from charax.data import Standardizer
+from charax.models import find_design
 from charax.solve import Solver
-from charax.tasks.classification import ClassificationConfig
+from charax.tasks.classification import ClassificationConfig, ClassificationSpec, ClassificationTask
 from charax.tasks.regression import RegressionConfig
 from charax.train import AbstractJob, AbstractProgress, Devices, SolverConfig, Sweep
 from charax.train._feed import HostFeed, ResidentFeed, make_feed
@@ -92,10 +94,10 @@ from charax.train._process import give_up_shared_cores, on_one_device, share_cor
 tune_process()
 if {alone}:
     give_up_shared_cores()
-chosen = [share_cores(size, has_images=images) for size, images in ((128, True), (48, True), (8, True), (128, False))]
+chosen = [share_cores(size, wanted=wanted) for size, wanted in ((128, True), (48, True), (8, True), (128, False))]
 with on_one_device():
-    chosen.append(share_cores(128, has_images=True))
-print(jax.device_count(), *chosen, share_cores(128, has_images=True))
+    chosen.append(share_cores(128, wanted=True))
+print(jax.device_count(), *chosen, share_cores(128, wanted=True))
 """
 
 
@@ -164,7 +166,7 @@ class DeviceJob(AbstractJob[int | None]):
         return False
 
     def compute(self, progress: AbstractProgress) -> int | None:
-        return share_cores(128, has_images=True)
+        return share_cores(128, wanted=True)
 
     def load(self) -> int | None:
         raise NotImplementedError
@@ -173,8 +175,20 @@ class DeviceJob(AbstractJob[int | None]):
 def test_runs_of_a_sweep_share_no_cores(monkeypatch, tmp_path):
     monkeypatch.setattr(_Cores, "are_devices", True)
     monkeypatch.setattr(jax, "local_device_count", lambda: 4)
-    assert share_cores(128, has_images=True) == 4
+    assert share_cores(128, wanted=True) == 4
     assert Sweep().run([DeviceJob(tmp_path / "one")]) == [1]
+
+
+def test_cores_share_small_images_only():
+    shares = lambda data, preset: (
+        ClassificationTask(
+            find_design(preset, "c-node", data, dataset="mnist").architecture,
+            Solver("euler", steps=2),
+            ClassificationSpec(data, ("a", "b"), Standardizer((0.0,), (1.0,))),
+        ).shares_cores
+    )
+    assert [shares((28, 28, 1), preset) for preset in ("small", "cpu", "ode", "dense", "paper")] == [True] * 4 + [False]
+    assert not shares((4,), "small")
 
 
 def test_samples_stay_on_the_host_where_cores_share_them(monkeypatch):

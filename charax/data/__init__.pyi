@@ -22,6 +22,7 @@ from ._limits import LIMITS as LIMITS
 from ._limits import Limit as Limit
 from ._limits import check_limit as check_limit
 from ._limits import check_regular as check_regular
+from ._names import Augmentation as Augmentation
 from ._names import HoldOut as HoldOut
 from ._regression import REGRESSION_DATASETS as REGRESSION_DATASETS
 from ._regression import RegressionData as RegressionData
@@ -61,7 +62,6 @@ from .sources._paper_series import sample_paper_series as sample_paper_series
 from .sources._problems import BOXES as BOXES
 from .sources._problems import Box as Box
 from .sources._problems import sample_problem as sample_problem
-from .sources._source import Augmentation as Augmentation
 from .sources._source import Source as Source
 from .sources._toys import TOYS as TOYS
 from .sources._toys import sample_toy as sample_toy

@@ -7,6 +7,7 @@ from typing import Any
 from charax.data._encoder import TableEncoder
 from charax.data._encoder_fitting import check_texts, fit_encoder
 from charax.data._errors import DataError
+from charax.data._names import Augmentation
 from charax.data._raw import RawDataset, RawSplit
 from charax.data._splitting import Split, stratified_split
 from charax.data._standardizer import Standardizer
@@ -18,7 +19,7 @@ from charax.data.files._stored_table import StoredTable
 from charax.data.files._table import Table
 from charax.data.sources._catalogue import DATASETS
 from charax.data.sources._fetching import fetch
-from charax.data.sources._source import Augmentation, PixelScaling
+from charax.data.sources._source import PixelScaling
 
 
 @dataclass(frozen=True)

@@ -2,5 +2,7 @@
 
 from typing import Literal
 
+Augmentation = Literal["none", "flip-crop", "affine"]
+"""How training images are augmented: not, by `random_flip_crop`, or by `random_affine`."""
 HoldOut = Literal["times", "series"]
 """What the test split of a forecaster consists of: the last times of every series, or whole series."""

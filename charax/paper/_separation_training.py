@@ -92,6 +92,10 @@ class SeparationObjective:
         channels = {"anode": lifted, "il-node": lifted, "2nd-order": 2 * lifted}.get(variant.method, dim)
         return Separator(ode, Linear(channels, 2, key=head_key))
 
+    def augment(self, batch: tuple[Array, Array], key: PRNGKeyArray) -> tuple[Array, Array]:
+        """The points as they are."""
+        return batch
+
     def loss(
         self, model: Separator | Perceptron, batch: tuple[Array, Array], key: PRNGKeyArray
     ) -> tuple[Array, dict[str, Array]]:

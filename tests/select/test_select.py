@@ -157,6 +157,7 @@ VALUES = {
     "separator": ";",
     "shrink": "2",
     "max_samples": "100",
+    "augmentation": "none",
     "method": "anode+c-node",
     "preset": "dense",
     "width": "7",

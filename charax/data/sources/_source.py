@@ -5,10 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from charax.data._names import Augmentation
 from charax.data._raw import RawDataset
-
-Augmentation = Literal["none", "flip-crop", "affine"]
-"""How training images are augmented: not, by `random_flip_crop`, or by `random_affine`."""
 
 PixelScaling = Literal["unit", "standardize"]
 """How pixels are scaled: to [0, 1], or to mean zero and unit standard deviation per channel of the training split."""

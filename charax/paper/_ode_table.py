@@ -157,7 +157,7 @@ def measure_convergence(run: "Run", *, samples: int = 2_000, batch_size: int = 2
         tolerance, usual, accuracy, nfe = tolerance / 10, fine, fine_accuracy, fine_nfe
 
 
-_FINEST = 1e-5
+_FINEST = 1e-6
 """No tolerance below a tenth of this is tried."""
 _MOST_STEPS = 4_096
 

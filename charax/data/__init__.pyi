@@ -1,7 +1,7 @@
 from ._augmentation import random_affine as random_affine
 from ._augmentation import random_flip_crop as random_flip_crop
 from ._autoregression import Autoregression as Autoregression
-from ._autoregression import fit_autoregression as fit_autoregression
+from ._autoregression import fit_autoregressions as fit_autoregressions
 from ._dataset import Dataset as Dataset
 from ._dataset import load_dataset as load_dataset
 from ._density import DensityData as DensityData
@@ -24,6 +24,8 @@ from ._limits import check_limit as check_limit
 from ._limits import check_regular as check_regular
 from ._names import Augmentation as Augmentation
 from ._names import HoldOut as HoldOut
+from ._names import Transform as Transform
+from ._names import TransformChoice as TransformChoice
 from ._regression import REGRESSION_DATASETS as REGRESSION_DATASETS
 from ._regression import RegressionData as RegressionData
 from ._regression import RegressionSplit as RegressionSplit
@@ -48,6 +50,7 @@ from ._splitting import Split as Split
 from ._splitting import stratified_split as stratified_split
 from ._standardizer import Standardizer as Standardizer
 from ._stored import AbstractStoredRows as AbstractStoredRows
+from ._transform import ValueTransform as ValueTransform
 from ._windows import ForecastWindowData as ForecastWindowData
 from ._windows import ForecastWindows as ForecastWindows
 from ._windows import WindowRequest as WindowRequest

@@ -2,31 +2,38 @@
 
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
 if TYPE_CHECKING:
-    from charax.data._windows import ForecastWindows
+    from charax.data._windows import ForecastWindows, WindowUnits
 
 ORDERS = (1, 2, 3, 5, 9, 12, 18)
 """Numbers of past observations, of which validation chooses."""
-FREQUENCIES = (2, 4, 8)
-"""Numbers of cosines of the time ahead, of which validation chooses."""
+RELAXATIONS = (1, 3, 5)
+"""Numbers of time constants, of which validation chooses."""
 RIDGES = (1e-3, 1e-1, 1.0, 10.0, 100.0)
 """Weights of the ridge penalty, of which validation chooses."""
+_SLOWEST = 4.0
+"""The longest time constant, in units of the longest time ahead in training: nearly a straight line until then."""
+_AGES = 3
+"""Time constants of how long ago a series began."""
 _MAX_WINDOWS = 2_000
 """Windows of which the coefficients are fitted."""
 
 
 @dataclass(frozen=True)
 class Autoregression:
-    """A forecast that is linear in the last observations, with coefficients that depend on the time ahead.
+    """A forecast that is linear in the last observations, and relaxes from the last value as a linear ODE does.
 
-    The features are the last `order` values of all channels and the gaps between them, each times every cosine of the
-    time ahead, and the known columns at that time. Unlike an autoregression of equal time steps it forecasts any time
-    from observations at any times.
+    What is added to the last value is a sum of 1 and of 1 − exp(−t / τ) for a few time constants τ, where t is the time
+    ahead. Their coefficients are linear in the last `order` values of all channels, the gaps between them, the inverse
+    number of past observations, and, since what follows depends on how long ago a short series began, exp(−T / θ) and
+    its products with the last values, where T is the time from the first to the last past observation. The known
+    columns at time t are added. Unlike an autoregression of equal time steps it forecasts any time from observations at
+    any times.
 
     ```python
     import numpy as np
@@ -40,10 +47,10 @@ class Autoregression:
 
     order: int
     """The number of past observations."""
-    frequencies: int
-    """The number of cosines of the time ahead."""
-    span: float
-    """The longest time ahead in training, in scaled units; the coefficients of later times are those of this one."""
+    time_constants: tuple[float, ...]
+    """The time constants τ of what follows, in scaled units."""
+    ages: tuple[float, ...]
+    """The time constants θ of how long ago a series began, in scaled units."""
     weights: tuple[tuple[float, ...], ...] = field(repr=False)
     """The coefficients of each value."""
 
@@ -58,8 +65,7 @@ class Autoregression:
         Returns:
             The autoregression that repeats the last values.
         """
-        place = lambda j: tuple(float(i == 1 + j) for i in range(1 + values + known))
-        return cls(1, 1, 1.0, tuple(place(j) for j in range(values)))
+        return cls(1, (), (), ((0.0,) * (2 + values + known),) * values)
 
     def forecast(
         self, past_times: Any, past_values: Any, past_lengths: Any, times: Any, known: Any, *, xp: ModuleType = np
@@ -77,87 +83,146 @@ class Autoregression:
         Returns:
             The forecasts, of shape (windows, horizon, values).
         """
-        values = len(self.weights)
-        past = past_times, past_values[:, :, :values], past_lengths
-        features = _features(past, times, known, self.order, self.frequencies, self.span, xp)
-        return features @ xp.asarray(self.weights, features.dtype).T
+        past = past_times, past_values[:, :, : len(self.weights)], past_lengths
+        features, last = _features(past, times, known, self.order, (self.time_constants, self.ages), xp)
+        return last + features @ xp.asarray(self.weights, features.dtype).T
 
 
-def fit_autoregression(train: "ForecastWindows", validation: "ForecastWindows") -> Autoregression:
-    """Fit by ridge regression. The validation windows choose the order, the cosines and the penalty, or that nothing
-    but the last value is of use.
+def fit_autoregressions(
+    train: "ForecastWindows", validation: "ForecastWindows", units: "WindowUnits", members: int
+) -> tuple[tuple[Autoregression, ...], float]:
+    """Fit by ridge regression, once for each fold of values that are left out, which choose the order, the time
+    constants, the penalty and whether the known columns are of use, or that nothing but the last value is.
 
     Args:
-        train: The windows to fit.
-        validation: The windows that choose.
+        train: The windows to fit; the values of fold k are left out for member k.
+        validation: The windows that choose; the values of fold k are forecast by member k.
+        units: The units of the windows.
+        members: The number of folds.
 
     Returns:
-        The autoregression with the least squared error on the validation windows.
+        One autoregression per fold, and the squared error of the best one on the values that were left out. Each fold
+        takes one of the best settings, in turn, so that their average does not depend on a single choice.
 
     ```python
-    from charax.data import fit_autoregression, load_forecast_windows
+    from charax.data import fit_autoregressions, load_forecast_windows
 
     data = load_forecast_windows("pendulum", history=5, horizon=3, hold_out="series")
-    assert fit_autoregression(data.train, data.validation).order <= 5
+    (linear,), error = fit_autoregressions(data.train, data.validation, data.units, 1)
+    assert linear.order <= 5 and error < 1
     ```
     """
-    rows = np.unique(np.linspace(0, len(train.times) - 1, min(_MAX_WINDOWS, len(train.times))).astype(int))
-    train, (_, horizon, values) = train.take(rows), train.values.shape
+    spread = lambda windows: windows.take(
+        np.unique(np.linspace(0, len(windows.times) - 1, min(_MAX_WINDOWS, len(windows.times))).astype(int))
+    )
+    train, validation = spread(train), spread(validation)
     span = float(train.times.max()) or 1.0
-    best = Autoregression.persistence(values, train.known.shape[2])
-    least = _error(best, validation)
+    gaps = np.diff(train.past_times, axis=1)[np.arange(1, train.past_times.shape[1]) < train.past_lengths[:, None]]
+    shortest = float(np.quantile(gaps, 0.1)) if len(gaps) else 0.1 * span
+    values, known = train.values.shape[2], train.known.shape[2]
+    ages = tuple(float(f"{each:.4g}") for each in np.geomspace(shortest, span, _AGES))
+    last = (Autoregression.persistence(values, known),) * members
+    held_out = [validation.take((validation.fold == k).any(axis=1)) for k in range(members)]
+    found = [
+        (_error([each.forecast(*part[:5]) for each, part in zip(last, held_out, strict=True)], held_out, units), last)
+    ]
     for order in (order for order in ORDERS if order <= train.past_times.shape[1]):
-        for frequencies in (count for count in FREQUENCIES if count <= 2 * horizon):
-            inputs = _features(_past(train), train.times, train.known, order, frequencies, span, np)
-            for ridge in RIDGES:
-                weights = tuple(_regress(inputs, train.values[:, :, j], ridge) for j in range(values))
-                found = Autoregression(order, frequencies, span, weights)
-                error = _error(found, validation)
-                if error < least:
-                    best, least = found, error
-    return best
+        for count in RELAXATIONS:
+            constants = np.geomspace(shortest, _SLOWEST * span, count) if count > 1 else np.array([2 * span])
+            constants = tuple(float(f"{each:.4g}") for each in constants)
+            for used in {known, 0}:
+                sums = _gram_matrices(train, order, (constants, ages), used, members)
+                asked = [
+                    _features(_past(part), part.times, part.known[:, :, :used], order, (constants, ages), np)
+                    for part in held_out
+                ]
+                for ridge in RIDGES:
+                    weights = [_solve(sums, ridge, k) for k in range(members)]
+                    forecasts = [
+                        start + features @ np.asarray(rows, features.dtype).T
+                        for (features, start), rows in zip(asked, weights, strict=True)
+                    ]
+                    pad = (0.0,) * (known - used)
+                    each = tuple(
+                        Autoregression(order, constants, ages, tuple((*row, *pad) for row in rows)) for rows in weights
+                    )
+                    found.append((_error(forecasts, held_out, units), each))
+    found.sort(key=lambda one: one[0])
+    return tuple(found[k][1][k] for k in range(members)), found[0][0]
 
 
 def _past(windows: "ForecastWindows") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return windows.past_times, windows.past_values[:, :, : windows.values.shape[2]], windows.past_lengths
 
 
-def _error(autoregression: Autoregression, windows: "ForecastWindows") -> float:
-    return float(np.nanmean(np.square(autoregression.forecast(*windows[:5]) - windows.values)))
+def _error(forecasts: list[np.ndarray], windows: "list[ForecastWindows]", units: "WindowUnits") -> float:
+    """The squared error of the values that each member has not seen, in standard deviations of the raw values."""
+    total, count = 0.0, 0
+    for k, (forecast, part) in enumerate(zip(forecasts, windows, strict=True)):
+        error = (units.restore(forecast) - units.restore(part.values)) / np.asarray(units.value_scale)
+        used = ~np.isnan(error) & (part.fold == k)[:, :, None]
+        total, count = total + float(np.square(error[used]).sum()), count + int(used.sum())
+    return total / max(count, 1)
 
 
-def _regress(
-    inputs: Float[np.ndarray, "n horizon features"], targets: Float[np.ndarray, "n horizon"], ridge: float
-) -> tuple[float, ...]:
-    observed = ~np.isnan(targets)
-    rows, answers = inputs[observed].astype(np.float64), targets[observed].astype(np.float64)
-    mean = answers.mean() if len(answers) else 0.0
-    weights = np.linalg.solve(rows.T @ rows + ridge * np.eye(rows.shape[1]), rows.T @ (answers - mean))
-    weights[0] += mean  # the first feature is 1, and what is penalized is the difference from the mean
-    return tuple(weights.tolist())
+_Constants = tuple[tuple[float, ...], tuple[float, ...]]
+"""The time constants of what follows, and of how long ago a series began."""
+
+
+class _Sums(NamedTuple):
+    """For each value and fold: X'X and X'y of the rows of all other folds."""
+
+    gram: list[list[np.ndarray]]
+    moments: list[list[np.ndarray]]
+
+
+def _gram_matrices(train: "ForecastWindows", order: int, constants: "_Constants", used: int, members: int) -> _Sums:
+    features, last = _features(_past(train), train.times, train.known[:, :, :used], order, constants, np)
+    targets = (train.values - last).astype(np.float64)
+    sums = _Sums([], [])
+    for j in range(targets.shape[2]):
+        observed = ~np.isnan(targets[:, :, j])
+        rows, answers, folds = features[observed].astype(np.float64), targets[observed][:, j], train.fold[observed]
+        total = rows.T @ rows, rows.T @ answers
+        left = [folds == k for k in range(members)]
+        sums.gram.append([total[0] - rows[k].T @ rows[k] for k in left])
+        sums.moments.append([total[1] - rows[k].T @ answers[k] for k in left])
+    return sums
+
+
+def _solve(sums: _Sums, ridge: float, member: int) -> list[list[float]]:
+    penalty = ridge * np.eye(len(sums.gram[0][member]))
+    return [
+        np.linalg.solve(gram[member] + penalty, moments[member]).tolist() for gram, moments in zip(*sums, strict=True)
+    ]
 
 
 def _features(
-    past: tuple[Any, Any, Any], times: Any, known: Any, order: int, frequencies: int, span: float, xp: ModuleType
-) -> Any:
+    past: tuple[Any, Any, Any], times: Any, known: Any, order: int, constants: "_Constants", xp: ModuleType
+) -> tuple[Any, Any]:
+    """The features of every forecast, and the last values."""
     past_times, past_values, past_lengths = past
     back = xp.maximum(past_lengths[:, None] - 1 - xp.arange(order), 0)
     values = xp.take_along_axis(_fill_forward(past_values, xp), back[:, :, None], axis=1)
     clock = xp.take_along_axis(past_times, back, axis=1)
+    begun = [xp.exp(-clock[:, :1] / age) for age in constants[1]]
     parts = (
         xp.ones_like(clock[:, :1]),
         values.reshape(values.shape[0], order * values.shape[2]),
         clock[:, :1] - clock[:, 1:],
+        (1 / past_lengths[:, None]).astype(clock.dtype),
+        *begun,
+        *(values[:, 0] * each for each in begun),
     )
     base = xp.concatenate(parts, axis=1)
-    phase = xp.pi * xp.minimum(times / span, 1.0)[:, :, None] * xp.arange(frequencies)
-    products = (xp.cos(phase)[:, :, :, None] * base[:, None, None, :]).reshape(
-        *times.shape, frequencies * base.shape[1]
+    relaxed = [xp.ones_like(times), *(-xp.expm1(-times / constant) for constant in constants[0])]
+    products = (xp.stack(relaxed, axis=2)[:, :, :, None] * base[:, None, None, :]).reshape(
+        *times.shape, len(relaxed) * base.shape[1]
     )
-    return xp.concatenate([products, known], axis=2)
+    return xp.concatenate([products, known], axis=2), values[:, :1]
 
 
-def _fill_forward(values: Any, xp: ModuleType) -> Any:
+def _fill_forward(values: Any, xp: ModuleType) -> Float[Any, "windows history values"]:
     """Values, with the last one where one is missing, and 0, the mean, before there is one."""
     last, filled = xp.zeros_like(values[:, 0]), []
     for row in range(values.shape[1]):

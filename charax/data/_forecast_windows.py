@@ -2,17 +2,18 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float64, Int
 
-from charax.data._autoregression import fit_autoregression
+from charax.data._autoregression import fit_autoregressions
 from charax.data._errors import DataError
 from charax.data._limits import check_limit
-from charax.data._names import HoldOut
+from charax.data._names import HoldOut, Transform, TransformChoice
 from charax.data._standardizer import Standardizer
+from charax.data._transform import TRANSFORMS, ValueTransform
 from charax.data._windows import ForecastWindowData, ForecastWindows, WindowRequest, WindowUnits
 from charax.data.files._dispatch import find_path, read_raw_series
 from charax.data.files._series import RawSeries, SeriesRequest
@@ -20,6 +21,8 @@ from charax.data.sources._dynamics import DYNAMICS, sample_dynamics
 
 _MIN_ROWS = 4
 _MIN_SERIES = 3
+_FOLDS, _MANY_SERIES = 5, 50
+"""Fewer series than this are cross-fitted in five folds; of more, some are set aside for validation."""
 
 
 def load_forecast_windows(
@@ -31,6 +34,8 @@ def load_forecast_windows(
     history: int,
     horizon: int,
     hold_out: HoldOut = "times",
+    folds: int | None = 1,
+    transform: TransformChoice = "identity",
     seed: int = 0,
 ) -> ForecastWindowData:
     """Load series, and cut them into windows of past observations with the ones that follow.
@@ -39,6 +44,9 @@ def load_forecast_windows(
     cells, or NaN, are missing values. Every row but the last of a series is the end of a window. Where the last times
     are held out, the last fifth of the rows of a series is for the test, and the part before it, half as long, for
     validation: a window belongs to the split of what is to be forecast from it, and never reaches into the next split.
+    With several folds, the training and the validation split are both all that is not for the test: each value is in
+    the fold of its series, or, where the times of fewer series than folds are held out, in one of consecutive blocks of
+    time; member k of a model learns from all other folds and is validated on fold k.
 
     Args:
         name: The path of the file, or "pendulum" or "lotka-volterra" for simulated series with irregular times and
@@ -49,6 +57,9 @@ def load_forecast_windows(
         history: The maximum number of past observations.
         horizon: The maximum number of observations to forecast.
         hold_out: "times": the last times of every series are for the test. "series": a fifth of the series.
+        folds: The number of folds; 1 for a validation split. None: 5 for fewer than 50 series, else 1.
+        transform: What is applied to values before they are scaled. "auto": the one with the least error of the linear
+            forecast on validation, for values that are never negative.
         seed: Seed of the held-out series, and of simulated ones.
 
     Returns:
@@ -72,16 +83,34 @@ def load_forecast_windows(
     raw, values, known = _select(raw, context)
     _check_known(raw, len(values), [np.arange(len(times)) for times in raw.times])
     cuts = cut_times(raw) if hold_out == "times" else cut_series(raw, seed)
-    units = fit_units(raw, cuts, (series, time, values, known), history, horizon)
-    return anchor_windows(*(split_windows(raw, cuts, number, units) for number in range(3)), units=units)
+    plan = FoldPlan.make(raw, cuts, by_series=hold_out == "series", folds=folds, seed=seed)
+    return fit_windows(raw, plan, (series, time, values, known), history, horizon, transform)
 
 
-def anchor_windows(
-    train: ForecastWindows, validation: ForecastWindows, test: ForecastWindows, units: WindowUnits
+Names = tuple[str, str, tuple[str, ...], tuple[str, ...]]
+"""The columns of the series and of the times, the values and the known columns."""
+
+
+def fit_windows(
+    raw: RawSeries,
+    plan: "FoldPlan",
+    names: Names,
+    history: int,
+    horizon: int,
+    transform: TransformChoice = "identity",
 ) -> ForecastWindowData:
-    """Fit the linear forecast that a model corrects, and make it for all windows."""
-    units = replace(units, autoregression=fit_autoregression(train, validation))
-    return ForecastWindowData(*(split.anchored(units) for split in (train, validation, test)), units=units)
+    """Cut the windows, choose the transform, and fit the linear forecasts that the members of a model correct."""
+    kinds = TRANSFORMS if transform == "auto" else (transform,)
+    found = []
+    for kind in kinds:
+        units = fit_units(raw, plan.cuts, names, history, horizon, kind)
+        if kind != kinds[0] and all(each.kind == "identity" for each in units.transforms):
+            continue  # nothing to transform
+        train, validation, test = (split_windows(raw, plan, number, units) for number in range(3))
+        linear, error = fit_autoregressions(train, validation, units, plan.members)
+        found.append((error, (train, validation, test), replace(units, autoregressions=linear)))
+    _, splits, units = min(found, key=lambda one: one[0])
+    return ForecastWindowData(*(split.anchored(units) for split in splits), units=units)
 
 
 def read_window_request(path: Path | str, units: WindowUnits) -> WindowRequest:
@@ -198,12 +227,43 @@ def cut_series(raw: RawSeries, seed: int) -> list[Cut]:
     return [(everything(i, 0), everything(i, 1), everything(i, 2)) for i in range(count)]
 
 
+@dataclass(frozen=True)
+class FoldPlan:
+    """What is to be forecast in each split, and which member of a model must not learn it."""
+
+    cuts: list[Cut]
+    folds: list[Int[np.ndarray, "rows"]]
+    """The fold of every row of every series; -1 for none."""
+    members: int
+
+    @classmethod
+    def make(cls, raw: RawSeries, cuts: list[Cut], *, by_series: bool, folds: int | None, seed: int) -> "FoldPlan":
+        used = [
+            i for i, (train, validation, _) in enumerate(cuts) if train[0] < train[1] or validation[0] < validation[1]
+        ]
+        folds = folds or (_FOLDS if len(used) < _MANY_SERIES else 1)
+        none = [np.full(len(times), -1, np.int32) for times in raw.times]
+        if folds == 1:
+            for rows, (_, (start, end), _) in zip(none, cuts, strict=True):
+                rows[start:end] = 0
+            return cls(cuts, none, 1)
+        joined: list[Cut] = []
+        for train, validation, test in cuts:
+            both = [part for part in (train, validation) if part[0] < part[1]]
+            whole = (both[0][0], both[-1][1]) if both else (1, 1)
+            joined.append((whole, whole, test))
+        blocks = not by_series and len(used) < folds
+        folds = folds if blocks else min(folds, len(used))
+        order = np.random.default_rng([seed, 1]).permutation(len(used))
+        for place, i in zip(order, used, strict=True):
+            start, end = joined[i][0]
+            rows = np.arange(start, end)
+            none[i][start:end] = (rows - start) * folds // (end - start) if blocks else place % folds
+        return cls(joined, none, folds)
+
+
 def fit_units(
-    raw: RawSeries,
-    cuts: list[Cut],
-    names: tuple[str, str, tuple[str, ...], tuple[str, ...]],
-    history: int,
-    horizon: int,
+    raw: RawSeries, cuts: list[Cut], names: Names, history: int, horizon: int, kind: Transform = "identity"
 ) -> WindowUnits:
     """From the rows that are to be forecast in training, and those before them."""
     ends = [end if end > start else 0 for (start, end), _, _ in cuts]
@@ -214,8 +274,11 @@ def fit_units(
             f"{raw.path}: the column {raw.channels[int(np.argmax(empty))]!r} has no value in the training split: leave "
             "it out"
         )
-    mean, std = np.nanmean(seen, axis=0), np.nanstd(seen, axis=0)
-    std = np.where(std > 1e-12 * np.abs(mean), std, 1.0)
+    transforms = tuple(_fit_transform(kind, seen[:, j]) for j in range(len(names[2])))
+    is_raw = all(each.kind == "identity" for each in transforms)
+    _, raw_std = _moments(seen)
+    columns = [each.apply(seen[:, j]) for j, each in enumerate(transforms)]
+    mean, std = _moments(np.column_stack([*columns, seen[:, len(columns) :]]))
     used = [times[:end] for times, end in zip(raw.times, ends, strict=True) if end > 1]
     gaps = np.concatenate([np.diff(times) for times in used])
     last = max(
@@ -229,7 +292,21 @@ def fit_units(
         horizon=horizon,
         last_time=_round(last),
         longest_gap=_round(float(gaps.max())),
+        transforms=() if is_raw else transforms,
+        raw_std=() if is_raw else tuple(raw_std[: len(transforms)].tolist()),
     )
+
+
+def _moments(values: Float64[np.ndarray, "n channels"]) -> tuple[np.ndarray, np.ndarray]:
+    """Means and standard deviations; a constant column keeps its unit."""
+    mean, std = np.nanmean(values, axis=0), np.nanstd(values, axis=0)
+    return mean, np.where(std > 1e-12 * np.abs(mean), std, 1.0)
+
+
+def _fit_transform(kind: Transform, values: Float64[np.ndarray, "n"]) -> ValueTransform:
+    """Values that are negative stay as they are."""
+    is_positive = np.nanmin(values) >= 0 and np.nanmax(values) > 0
+    return ValueTransform.fit(kind, values) if is_positive else ValueTransform()
 
 
 def _round(number: float) -> float:
@@ -237,12 +314,12 @@ def _round(number: float) -> float:
     return float(f"{number:.2e}") or 1.0
 
 
-def split_windows(raw: RawSeries, cuts: Sequence[Cut], number: int, units: WindowUnits) -> ForecastWindows:
+def split_windows(raw: RawSeries, plan: FoldPlan, number: int, units: WindowUnits) -> ForecastWindows:
     """All windows of the train (0), validation (1) or test split (2) that have a value to forecast."""
     found = []
-    for i, cut in enumerate(cuts):
+    for i, cut in enumerate(plan.cuts):
         start, end = cut[number]
-        found.append(cut_window(raw, i, units, np.arange(start - 1, end - 1), units.horizon, end))
+        found.append(cut_window(raw, i, units, np.arange(start - 1, end - 1), units.horizon, end, plan.folds[i]))
     joined = ForecastWindows(*map(np.concatenate, zip(*found, strict=True)))
     joined = joined.take(np.flatnonzero(np.isfinite(joined.values).any(axis=(1, 2))))
     if not len(joined.times):
@@ -253,11 +330,17 @@ def split_windows(raw: RawSeries, cuts: Sequence[Cut], number: int, units: Windo
 
 
 def cut_window(
-    raw: RawSeries, i: int, units: WindowUnits, origins: Int[np.ndarray, "n"], horizon: int, end: int
+    raw: RawSeries,
+    i: int,
+    units: WindowUnits,
+    origins: Int[np.ndarray, "n"],
+    horizon: int,
+    end: int,
+    folds: Int[np.ndarray, "rows"] | None = None,
 ) -> ForecastWindows:
     """The windows whose last past observations are in the rows `origins`; nothing from the row `end` on is forecast."""
     times: Float64[np.ndarray, "rows"] = raw.times[i]
-    scaled = units.standardizer.apply(raw.values[i]).astype(np.float32)
+    scaled = units.standardizer.apply(units.transform(raw.values[i])).astype(np.float32)
     count = len(units.values)
     first = np.maximum(origins - units.history + 1, 0)
     lengths = origins - first + 1
@@ -282,9 +365,10 @@ def cut_window(
         lengths.astype(np.int32),
         single(np.maximum(lead, 0)),
         scaled[target][:, :, count:],
-        np.zeros((*target.shape, count), np.float32),
+        np.zeros((len(origins), len(units.linear_forecasts), horizon, count), np.float32),
         np.where(inside[:, :, None], scaled[target][:, :, :count], np.float32(math.nan)),
         np.full(len(origins), i, np.int32),
         origins.astype(np.int32),
+        np.full(target.shape, -1, np.int32) if folds is None else folds[target].astype(np.int32),
     )
     return windows.anchored(units)

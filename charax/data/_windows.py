@@ -1,13 +1,16 @@
 """Windows of series: past observations, the ones that follow, and the units of both."""
 
+import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from types import ModuleType
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float32, Int32
 
 from charax.data._autoregression import Autoregression
 from charax.data._standardizer import Standardizer
+from charax.data._transform import ValueTransform
 
 
 class ForecastWindows(NamedTuple):
@@ -31,14 +34,16 @@ class ForecastWindows(NamedTuple):
     """The time since the last past observation; the last one is repeated."""
     known: Float32[np.ndarray, "n horizon known"]
     """The known columns at these times."""
-    anchor: Float32[np.ndarray, "n horizon values"]
-    """A linear forecast of the values at these times, which a model corrects."""
+    anchor: Float32[np.ndarray, "n members horizon values"]
+    """Linear forecasts of the values at these times, which the members of a model correct."""
     values: Float32[np.ndarray, "n horizon values"]
     """The values at these times; NaN where one is missing, and behind the end."""
     series: Int32[np.ndarray, "n"]
     """The number of the series, in the order of the file."""
     origin: Int32[np.ndarray, "n"]
     """The row of the last past observation within its series."""
+    fold: Int32[np.ndarray, "n horizon"]
+    """The member of a model that must not learn these values, so that it can be validated on them; -1 for none."""
 
     def take(self, rows: np.ndarray) -> "ForecastWindows":
         """Select windows.
@@ -52,16 +57,17 @@ class ForecastWindows(NamedTuple):
         return ForecastWindows(*(part[rows] for part in self))
 
     def anchored(self, units: "WindowUnits") -> "ForecastWindows":
-        """Make the linear forecast anew, after the times or the autoregression have changed.
+        """Make the linear forecasts anew, after the times or the autoregressions have changed.
 
         Args:
-            units: The units, with the autoregression.
+            units: The units, with the autoregressions.
 
         Returns:
-            The windows with that forecast.
+            The windows with these forecasts.
         """
-        linear = units.autoregression or Autoregression.persistence(len(units.values), len(units.known))
-        return self._replace(anchor=linear.forecast(*self[:5]).astype(np.float32))
+        found = [linear.forecast(*self[:5]) for linear in units.linear_forecasts]
+        fold = self.fold if self.fold.shape == self.times.shape else np.full(self.times.shape, -1, np.int32)
+        return self._replace(anchor=np.stack(found, axis=1).astype(np.float32), fold=fold)
 
 
 @dataclass(frozen=True)
@@ -96,14 +102,76 @@ class WindowUnits:
     """The longest time between a window and a forecast in training, in units of the data."""
     longest_gap: float
     """The longest time between two observations in training, in units of the data."""
-    autoregression: Autoregression | None = None
-    """The linear forecast that a model corrects, in scaled units; the last values if there is none."""
+    transforms: tuple[ValueTransform, ...] = ()
+    """What is applied to the values before they are scaled; nothing if empty."""
+    raw_std: tuple[float, ...] = ()
+    """The standard deviations of the values before they are transformed; those of the standardizer if empty."""
+    autoregressions: tuple[Autoregression, ...] = ()
+    """The linear forecasts that the members of a model correct, in scaled units; the last values if empty."""
 
     @property
     def value_standardizer(self) -> Standardizer:
-        """How the values are scaled."""
+        """How the transformed values are scaled."""
         count = len(self.values)
         return Standardizer(self.standardizer.mean[:count], self.standardizer.std[:count])
+
+    @property
+    def value_scale(self) -> tuple[float, ...]:
+        """The standard deviations of the values, in the units of the data."""
+        return self.raw_std or self.value_standardizer.std
+
+    @property
+    def linear_forecasts(self) -> tuple[Autoregression, ...]:
+        """The linear forecasts that the members of a model correct."""
+        return self.autoregressions or (Autoregression.persistence(len(self.values), len(self.known)),)
+
+    def transform(self, raw: Any, xp: ModuleType = np) -> Any:
+        """Transform values, and leave known columns as they are.
+
+        Args:
+            raw: Values, then perhaps known columns, in the units of the data.
+            xp: `numpy`, or `jax.numpy`.
+
+        Returns:
+            What the standardizer scales.
+        """
+        if not self.transforms:
+            return raw
+        columns = [each.apply(raw[..., j], xp) for j, each in enumerate(self.transforms)]
+        return xp.concatenate([xp.stack(columns, axis=-1), raw[..., len(columns) :]], axis=-1)
+
+    def restore(self, scaled: Any, xp: ModuleType = np) -> Any:
+        """Put values into the units of the data.
+
+        Args:
+            scaled: Values in scaled units.
+            xp: `numpy`, or `jax.numpy`.
+
+        Returns:
+            Values in the units of the data.
+        """
+        scale = self.value_standardizer
+        values = xp.asarray(scale.mean) + xp.asarray(scale.std) * scaled
+        if not self.transforms:
+            return values
+        return xp.stack([each.inverse(values[..., j], xp) for j, each in enumerate(self.transforms)], axis=-1)
+
+    def expect(self, mean: Any, std: Any, xp: ModuleType = np) -> Any:
+        """Compute the expected values, in the units of the data, of forecasts that are normal in scaled units.
+
+        Args:
+            mean: Means in scaled units.
+            std: Standard deviations in scaled units.
+            xp: `numpy`, or `jax.numpy`.
+
+        Returns:
+            The expectations, by a quadrature of three points, which is exact for square roots.
+        """
+        if not self.transforms:
+            return self.restore(mean, xp)
+        step = math.sqrt(3) * std
+        ends = self.restore(mean - step, xp) + self.restore(mean + step, xp)
+        return (4 * self.restore(mean, xp) + ends) / 6
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from charax.data import ForecastWindows, WindowUnits
-from charax.data._forecast_windows import anchor_windows, cut_series, cut_times, cut_window, fit_units, split_windows
+from charax.data._forecast_windows import FoldPlan, cut_series, cut_times, cut_window, fit_windows
 from charax.data.files._series import RawSeries
 from charax.estimators._base import CONSTRAINTS, POSITIVE_INTEGER, AbstractEstimator, ArrayLike
 from charax.estimators._objectives import AbstractObjective
@@ -62,7 +62,7 @@ class SeriesForecaster(AbstractEstimator):
 
     A neural controlled differential equation along up to `history` past observations infers a state, and a neural ODE
     continues it to the times of the forecasts, which can be any. It corrects the linear forecast
-    `units_.autoregression`. The 95% prediction intervals are calibrated on observations that were set aside.
+    `units_.autoregressions`. The 95% prediction intervals are calibrated on observations that were set aside.
 
     Args:
         method ({"c-node", "node-fair"}, default="c-node"): The field that continues the state.
@@ -71,6 +71,8 @@ class SeriesForecaster(AbstractEstimator):
         width (int, default=32): The width of the hidden layers.
         state_dim (int, default=16): The size of the inferred state.
         characteristic_dim (int, default=8): The number of characteristic dimensions of "c-node".
+        transform ({"auto", "identity", "sqrt", "log"}, default="auto"): What is applied to the values before they are
+            scaled; "auto" chooses on windows that were set aside, for values that are never negative.
         members (int, default=1): The number of models in the ensemble.
         solver ({"euler", "midpoint", "bosh3"}, default="midpoint"): The ODE solver.
         steps (int, default=2): The number of fixed steps between two forecasts.
@@ -116,10 +118,12 @@ class SeriesForecaster(AbstractEstimator):
         "horizon": [POSITIVE_INTEGER],
         "state_dim": [POSITIVE_INTEGER],
         "characteristic_dim": [POSITIVE_INTEGER],
+        "transform": [StrOptions({"auto", "identity", "sqrt", "log"})],
         "members": [POSITIVE_INTEGER],
         "solver": [StrOptions({"euler", "midpoint", "bosh3"})],
     }
     method: Any
+    transform: Any
     rtol = None
     adjoint = "checkpoint"
     warm_start = False
@@ -133,6 +137,7 @@ class SeriesForecaster(AbstractEstimator):
         width=32,
         state_dim=16,
         characteristic_dim=8,
+        transform="auto",
         members=1,
         solver="midpoint",
         steps=2,
@@ -152,6 +157,7 @@ class SeriesForecaster(AbstractEstimator):
         self.width = width
         self.state_dim = state_dim
         self.characteristic_dim = characteristic_dim
+        self.transform = transform
         self.members = members
         self.solver = solver
         self.steps = steps
@@ -188,10 +194,11 @@ class SeriesForecaster(AbstractEstimator):
         self.n_features_in_ = len(raw.channels)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         # The last two parts, which elsewhere are for validation and test, calibrate the intervals.
-        cuts = cut_series(raw, seed) if len(raw.names) >= _FEW_SERIES else cut_times(raw)
+        by_series = len(raw.names) >= _FEW_SERIES
+        cuts = cut_series(raw, seed) if by_series else cut_times(raw)
+        plan = FoldPlan.make(raw, cuts, by_series=by_series, folds=1, seed=seed)
         columns = ("series", "time", raw.channels, ())
-        units = fit_units(raw, cuts, columns, self.history, self.horizon)
-        data = anchor_windows(*(split_windows(raw, cuts, number, units) for number in range(3)), units=units)
+        data = fit_windows(raw, plan, columns, self.history, self.horizon, self.transform)
         self.units_, train, aside = data.units, data.train, (data.validation, data.test)
         inputs = _pack(train)
         design = WindowDesign(
@@ -237,8 +244,8 @@ class SeriesForecaster(AbstractEstimator):
             ValueError: If the series have other channels, or the times do not increase.
             SolveError: If the solve fails for one of the series.
         """
-        mean, _ = self._forecast(X, times, at)
-        return mean
+        mean, std, _ = self._forecast(X, times, at)
+        return self._clip(self.units_.expect(mean, std))
 
     def predict_interval(
         self, X: ArrayLike, times: ArrayLike = None, at: ArrayLike = None
@@ -252,16 +259,21 @@ class SeriesForecaster(AbstractEstimator):
 
         Returns:
             The lower and the upper ends, of shape (n_series, n_times, n_channels). After the longest time in training
-            they widen like those of a random walk.
+            they widen in proportion to the time.
 
         Raises:
             ValueError: If the series have other channels, or the times do not increase.
             SolveError: If the solve fails for one of the series.
         """
-        mean, half = self._forecast(X, times, at)
-        return mean - half, mean + half
+        mean, _, half = self._forecast(X, times, at)
+        return self._clip(self.units_.restore(mean - half)), self._clip(self.units_.restore(mean + half))
 
-    def _forecast(self, X: ArrayLike, times: ArrayLike, at: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    def _clip(self, values: np.ndarray) -> np.ndarray:
+        """What is transformed was never negative in training, and is not in a forecast."""
+        return np.maximum(values, 0) if self.units_.transforms else values
+
+    def _forecast(self, X: ArrayLike, times: ArrayLike, at: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The mean, the standard deviation and half of the width of the interval, in scaled units."""
         check_is_fitted(self)
         raw = _as_raw(SeriesArrays.read(X, times))
         if len(raw.channels) != self.n_features_in_:
@@ -280,9 +292,8 @@ class SeriesForecaster(AbstractEstimator):
         known = np.zeros((*ahead.shape, 0), np.float32)
         joined = joined._replace(times=(ahead / units.time_unit).astype(np.float32), known=known).anchored(units)
         mean, std = self._scaled(joined)
-        wider = np.sqrt(np.maximum(ahead / units.last_time, 1.0))[:, :, None]
-        scale = np.asarray(units.standardizer.std)
-        return np.asarray(units.standardizer.mean) + scale * mean, _HALF_WIDTH * wider * scale * std
+        wider = np.maximum(ahead / units.last_time, 1.0)[:, :, None]
+        return mean, std, _HALF_WIDTH * wider * std
 
     def _scaled(self, windows: ForecastWindows) -> tuple[np.ndarray, np.ndarray]:
         """The mean and the calibrated standard deviation of the ensemble, in scaled units."""

@@ -60,6 +60,8 @@ from ._terms import flux_terms as flux_terms
 from ._terms import parse_term as parse_term
 from ._time_regressor import TimeRegressor as TimeRegressor
 from ._vector_architecture import VectorArchitecture as VectorArchitecture
+from ._window_ensemble import WindowEnsemble as WindowEnsemble
+from ._window_ensemble import combine_forecasts as combine_forecasts
 from ._window_forecaster import WindowDesign as WindowDesign
 from ._window_forecaster import WindowForecast as WindowForecast
 from ._window_forecaster import WindowForecaster as WindowForecaster

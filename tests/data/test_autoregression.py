@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from charax.data import Autoregression, fit_autoregression, load_forecast_windows
+from charax.data import Autoregression, fit_autoregressions, load_forecast_windows
 
 
 def write(path, series):
@@ -29,15 +29,14 @@ def test_a_linear_equation_is_forecast_also_at_irregular_times(tmp_path, irregul
     last = Autoregression.persistence(1).forecast(*data.test[:5])
     full = data.test.past_lengths == 6  # a single value does not say where an oscillation goes
     wrong = lambda forecast: np.sqrt(np.nanmean((forecast - data.test.values)[full] ** 2))
-    assert wrong(data.test.anchor) < error < 0.5 < wrong(last)
+    assert wrong(data.test.anchor[:, 0]) < error < 0.5 < wrong(last)
 
 
 def test_validation_chooses_the_last_value_where_the_past_says_no_more(tmp_path):
     generator = np.random.default_rng(1)
     series = [(np.arange(40.0), np.cumsum(generator.normal(size=40))) for _ in range(8)]
     data = load_forecast_windows(write(tmp_path / "random.csv", series), history=6, horizon=2, hold_out="series")
-    chosen = data.units.autoregression
-    assert chosen is not None
+    (chosen,) = data.units.autoregressions
     errors = [
         np.nanmean((each.forecast(*data.validation[:5]) - data.validation.values) ** 2)
         for each in (chosen, Autoregression.persistence(1))
@@ -48,7 +47,8 @@ def test_validation_chooses_the_last_value_where_the_past_says_no_more(tmp_path)
 def test_it_is_chosen_without_the_test_split(tmp_path):
     path = write(tmp_path / "waves.csv", oscillations(1.0))
     data = load_forecast_windows(path, history=6, horizon=4, hold_out="series")
-    assert fit_autoregression(data.train, data.validation) == data.units.autoregression
+    found, _ = fit_autoregressions(data.train, data.validation, data.units, 1)
+    assert found == data.units.autoregressions
 
 
 def test_known_columns_and_missing_values_count(tmp_path):
@@ -61,12 +61,40 @@ def test_known_columns_and_missing_values_count(tmp_path):
     path = tmp_path / "driven.csv"
     path.write_text("\n".join(rows))
     data = load_forecast_windows(str(path), context=("drive",), history=3, horizon=2, hold_out="series")
-    assert np.sqrt(np.nanmean((data.test.anchor - data.test.values) ** 2)) < 0.05
+    assert np.sqrt(np.nanmean((data.test.anchor[:, 0] - data.test.values) ** 2)) < 0.05
 
 
 def test_the_same_with_jax(tmp_path):
     data = load_forecast_windows(write(tmp_path / "waves.csv", oscillations(1.0)), history=6, horizon=4)
-    linear = data.units.autoregression
-    assert linear is not None
+    (linear,) = data.units.autoregressions
     ours = linear.forecast(*(jnp.asarray(part) for part in data.test[:5]), xp=jnp)
-    np.testing.assert_allclose(ours, data.test.anchor, atol=1e-4)
+    np.testing.assert_allclose(ours, data.test.anchor[:, 0], atol=1e-4)
+
+
+def test_exponential_decay_is_forecast_over_a_gap_that_training_did_not_have(tmp_path):
+    """A value that decays is linear in the last one, and relaxations continue to later times than were seen."""
+    generator = np.random.default_rng(3)
+    series = []
+    for _ in range(10):
+        t = np.concatenate([np.cumsum(generator.uniform(0.5, 1.5, 14)), [30.0]])
+        series.append((t, generator.uniform(5, 20) * np.exp(-0.15 * t)))
+    data = load_forecast_windows(write(tmp_path / "decay.csv", series), history=6, horizon=3, folds=5)
+    last = data.test.take(np.flatnonzero(data.test.origin == 13))
+    assert (last.times[:, 0] * data.units.time_unit > 3 * data.units.last_time).all()
+    truth, found, before = (
+        data.units.restore(part)
+        for part in (last.values[:, 0], last.anchor.mean(axis=1)[:, 0], last.past_values[:, -1])
+    )
+    assert np.abs(found - truth).max() < 0.2 * np.abs(before - truth).max()
+
+
+def test_known_columns_that_say_nothing_are_left_out(tmp_path):
+    generator = np.random.default_rng(4)
+    rows = ["series,time,u,weight"]
+    for i in range(8):
+        u, weight = np.sin(0.4 * np.arange(25) + i), generator.normal()
+        rows += [f"{i},{t},{u[t]:.5f},{weight}" for t in range(25)]
+    path = tmp_path / "weights.csv"
+    path.write_text("\n".join(rows))
+    data = load_forecast_windows(str(path), context=("weight",), history=5, horizon=2, hold_out="series", folds=4)
+    assert {linear.weights[0][-1] for linear in data.units.autoregressions} == {0.0}

@@ -131,3 +131,46 @@ def test_bad_columns_and_too_few_series_are_refused(table):
 def test_bad_requests_are_refused(table, tmp_path, rows, words):
     with pytest.raises(DataError, match=words):
         read_window_request(write(tmp_path / "new.csv", *rows), load(table).units)
+
+
+def write_series(path: Path, count: int, rows: int, value) -> str:
+    lines = [f"{i},{t},{value(i, t)}" for i in range(count) for t in range(rows)]
+    return str(write(path, *lines, header="series,time,u"))
+
+
+def test_every_series_is_in_one_fold_and_test_series_are_in_none(tmp_path):
+    path = write_series(tmp_path / "many.csv", 12, 8, lambda i, t: i + np.sin(t))
+    data = load_forecast_windows(path, history=3, horizon=2, hold_out="series", folds=None)
+    assert len(data.units.autoregressions) == data.train.anchor.shape[1] == 5  # fewer than 50 series
+    np.testing.assert_array_equal(data.train.values, data.validation.values)
+    folds = {i: set(data.train.fold[data.train.series == i].ravel().tolist()) for i in set(data.train.series.tolist())}
+    assert all(len(found) == 1 for found in folds.values())
+    assert set().union(*folds.values()) == set(range(5))
+    assert (data.test.fold == -1).all()
+    assert not set(data.test.series.tolist()) & set(folds)
+
+
+def test_the_times_of_a_single_series_are_in_consecutive_folds(tmp_path):
+    path = write_series(tmp_path / "one.csv", 1, 60, lambda i, t: np.sin(t))
+    data = load_forecast_windows(path, history=3, horizon=2, folds=5)
+    row = data.train.origin[:, None] + 1 + np.arange(2)
+    inside = ~np.isnan(data.train.values[:, :, 0])
+    first, last = row[inside].min(), row[inside].max()
+    assert (first, last) == (1, 48)  # all but the last 11 of 59
+    np.testing.assert_array_equal(data.train.fold[inside], (row[inside] - 1) * 5 // 48)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (lambda i, t: np.exp(3 * np.sin(0.7 * t + i)), "log"),
+        (lambda i, t: np.sin(t + i), None),  # negative values stay as they are
+    ],
+)
+def test_validation_chooses_the_transform_and_values_can_be_restored(tmp_path, value, kind):
+    path = write_series(tmp_path / "positive.csv", 6, 20, value)
+    data = load_forecast_windows(path, history=4, horizon=2, folds=3, transform="auto")
+    assert [each.kind for each in data.units.transforms] == ([kind] if kind else [])
+    truth = np.array([[value(i, r + 1)] for i, r in zip(data.test.series, data.test.origin, strict=True)])
+    np.testing.assert_allclose(data.units.restore(data.test.values[:, 0]), truth, rtol=1e-4, atol=1e-5)
+    assert data.units.value_scale == pytest.approx([np.std([value(i, t) for i in range(6) for t in range(17)])])

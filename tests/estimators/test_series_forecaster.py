@@ -48,6 +48,16 @@ def test_lists_of_arrays_missing_values_and_the_default_times(fitted):
     np.testing.assert_allclose(fitted.predict([lists[1]], [clocks[1]])[0], together[1], atol=1e-5)
 
 
+def test_positive_values_have_asymmetric_intervals_that_are_never_negative():
+    X, times = waves(12, 12)
+    fitted = SeriesForecaster(**SMALL, max_iter=2).fit(np.exp(2 * X), times=times)
+    assert {each.kind for each in fitted.units_.transforms} == {"log"}
+    middle = fitted.predict(np.exp(2 * X), times)
+    lower, upper = fitted.predict_interval(np.exp(2 * X), times)
+    assert (lower >= 0).all()
+    assert (upper - middle > middle - lower).all()
+
+
 def test_far_intervals_widen(fitted):
     X, times = waves(2)
     far = 9 * fitted.units_.last_time
@@ -95,6 +105,7 @@ OTHER = {
     "width": 6,
     "state_dim": 5,
     "characteristic_dim": 3,
+    "transform": "sqrt",
     "members": 2,
     "solver": "euler",
     "steps": 3,

@@ -24,22 +24,22 @@ def plot_windows(task: WindowForecastTask, model: eqx.Module, windows: ForecastW
     Returns:
         The file.
     """
-    units, scale = task.spec.units, task.spec.units.value_standardizer
+    units = task.spec.units
     chosen = choose_windows(windows, _SERIES)
     names = units.values
-    unscale = lambda values, j: scale.mean[j] + scale.std[j] * values
     with save_figure(path, width=2.0 + 3.4 * len(chosen), height=0.4 + 2.6 * len(names)) as figure:
         axes = figure.subplots(len(names), len(chosen), squeeze=False, sharex="col", sharey="row")
         for column, row in enumerate(chosen):
             one = windows.take(np.array([row]))
             clock, mean, lower, upper = forecast_on_grid(task, model, one)
             length = int(one.past_lengths[0])
+            past, later = (units.restore(part) for part in (one.past_values[0, :length, : len(names)], one.values[0]))
             before = (one.past_times[0, :length] - one.past_times[0, length - 1]) * units.time_unit
             for j, name in enumerate(names):
                 axis = axes[j, column]
                 observed = [
-                    ("past", before, unscale(one.past_values[0, :length, j], j)),
-                    ("test", one.times[0] * units.time_unit, unscale(one.values[0, :, j], j)),
+                    ("past", before, past[:, j]),
+                    ("test", one.times[0] * units.time_unit, later[:, j]),
                 ]
                 plot_forecast(clock, mean[:, j], lower[:, j], upper[:, j], axis, observed=observed)
                 axis.axvline(0, color="black", linewidth=0.6, alpha=0.5)

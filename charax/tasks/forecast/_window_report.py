@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from jaxtyping import Array
 
 from charax.data import ForecastWindows
-from charax.models import WindowForecaster
+from charax.models import WindowEnsemble, WindowForecaster
 from charax.plotting import EXACT, NODE, Followed, Section, curve_sections
 from charax.solve import Solver
 from charax.tasks.forecast._report import forecast_traces, sliding_figure
@@ -36,13 +36,14 @@ def report_windows(task: WindowForecastTask, model: eqx.Module, splits: Splits) 
 
 def _curve_sections(task: WindowForecastTask, model: eqx.Module, windows: list[ForecastWindows]) -> list[Section]:
     """Characteristics and states from the last observation to the last forecast."""
-    assert isinstance(model, WindowForecaster)
+    assert isinstance(model, WindowEnsemble)
     grids = [on_grid(one, float(one.times[0, last_forecast(one)[0]])) for one in windows]
     joined = ForecastWindows(*(np.concatenate(parts) for parts in zip(*grids, strict=True)))
-    u, x = _follow(model, joined, task.solver)
+    u, x = _follow(model.member(0), joined, task.solver)
     labels, names = np.arange(len(windows)), [f"window {number}" for number in range(1, len(windows) + 1)]
     s = np.linspace(0, 1, joined.times.shape[1])
-    ending = "They begin at the last observation, s = 0, with the state that is inferred from the past."
+    ending = "They begin at the last observation, s = 0, with the state that is inferred from the past"
+    ending += " by the first member." if model.size > 1 else "."
     followed = Followed(s, np.asarray(u), None if x is None else np.asarray(x))
     return curve_sections(followed, labels, names, each="window", ending=ending)
 
@@ -56,19 +57,20 @@ def _follow(model: WindowForecaster, windows: ForecastWindows, solver: Solver) -
 def _traces(task: WindowForecastTask, model: eqx.Module, one: ForecastWindows) -> list[list[go.Scatter]]:
     """For every value, the interval, the forecast, and the observations before and after."""
     units = task.spec.units
-    scale, length = units.value_standardizer, int(one.past_lengths[0])
+    length = int(one.past_lengths[0])
+    past, later = (units.restore(part) for part in (one.past_values[0, :length, : len(units.values)], one.values[0]))
     clock, mean, lower, upper = forecast_on_grid(task, model, one)
     before = (one.past_times[0, :length] - one.past_times[0, length - 1]) * units.time_unit
     rows = []
     for j in range(len(units.values)):
         observed = [
-            ("past", before, one.past_values[0, :length, j], "circle", EXACT),
-            ("test", one.times[0] * units.time_unit, one.values[0, :, j], "x", NODE),
+            ("past", before, past[:, j], "circle", EXACT),
+            ("test", one.times[0] * units.time_unit, later[:, j], "x", NODE),
         ]
         points = [
             go.Scatter(
                 x=times,
-                y=scale.mean[j] + scale.std[j] * values,
+                y=values,
                 mode="markers",
                 marker={"color": color, "size": 6, "symbol": symbol},
                 name=label,

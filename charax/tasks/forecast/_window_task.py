@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from charax.data import Autoregression, DataWarning, ForecastWindows, Standardizer, WindowUnits, read_window_request
-from charax.models import WindowDesign, WindowForecaster, drop_values, forecast_losses
+from charax.data import DataWarning, ForecastWindows, Standardizer, WindowUnits, read_window_request
+from charax.models import WindowDesign, WindowEnsemble, WindowForecast, combine_forecasts, drop_values, forecast_losses
 from charax.plotting import Section
 from charax.solve import Outcome, Solver
 from charax.train import (
@@ -25,7 +25,6 @@ from charax.train import (
     Splits,
     conformal_quantile,
     mark_failures,
-    restore,
     scale_series,
     solve_in_batches,
     standardize,
@@ -87,8 +86,11 @@ class WindowForecastTask(AbstractTask):
     def higher_is_better(self) -> bool:
         return False
 
-    def build(self, key: PRNGKeyArray) -> WindowForecaster:
-        return self.design.build(len(self.spec.units.values), len(self.spec.units.known), key=key)
+    def build(self, key: PRNGKeyArray) -> WindowEnsemble:
+        units = self.spec.units
+        return WindowEnsemble.build(
+            self.design, len(units.linear_forecasts), len(units.values), len(units.known), key=key
+        )
 
     def loss(
         self, model: eqx.Module, batch: ForecastWindows, key: PRNGKeyArray
@@ -97,25 +99,32 @@ class WindowForecastTask(AbstractTask):
         if self.drop_augmentation:
             past = drop_values(jnp.asarray(batch.past_values), self.drop_augmentation, drop_key)
             batch = batch._replace(past_values=past)
-        values = {name: value.mean() for name, value in self._metrics(model, batch, state_key).items()}
+        values = {
+            name: value.mean() for name, value in self._metrics(model, batch, state_key, is_training=True).items()
+        }
         return values.pop("loss"), values
 
     def metrics(self, model: eqx.Module, batch: ForecastWindows) -> dict[str, Float[Array, "batch"]]:
-        return self._metrics(model, batch, None)
+        return self._metrics(model, batch, None, is_training=False)
 
     def _metrics(
-        self, model: eqx.Module, batch: ForecastWindows, key: PRNGKeyArray | None
+        self, model: eqx.Module, batch: ForecastWindows, key: PRNGKeyArray | None, *, is_training: bool
     ) -> dict[str, Float[Array, "batch"]]:
-        out = model(*batch[:6], solver=self.solver, key=key)  # pyright: ignore[reportCallIssue]
-        values = jnp.asarray(batch.values)
+        assert isinstance(model, WindowEnsemble)
+        out = model(*map(jnp.asarray, batch[:6]), solver=self.solver, key=key)
+        values, fold, units = jnp.asarray(batch.values), jnp.asarray(batch.fold), self.spec.units
+        mean, std = combine_forecasts(out, fold)
+        averaged = WindowForecast(mean, std, out.divergence.mean(axis=0), None, out.outcome.max())
         observed = ~jnp.isnan(values)
         count = jnp.maximum(observed.sum(axis=(1, 2)), 1)
-        error = jnp.where(observed, values - out.mean, 0)
-        inside = observed & (jnp.abs(error) <= _HALF_WIDTH * out.std)
-        each = lambda value: jnp.broadcast_to(value, len(values)).astype(float)
+        truth = jnp.where(observed, values, 0)
+        error = jnp.where(observed, units.expect(mean, std, jnp) - units.restore(truth, jnp), 0)
+        error = error / jnp.asarray(units.value_scale)
+        inside = observed & (jnp.abs(truth - mean) <= _HALF_WIDTH * self._widen(jnp.asarray(batch.times)) * std)
+        each = lambda value: jnp.broadcast_to(value.max(), len(values)).astype(float)
         counts = {} if out.nfe is None else {"nfe": each(out.nfe)}
         return {
-            "loss": forecast_losses(out, values),
+            "loss": model.losses(out, values, fold) if is_training else forecast_losses(averaged, values),
             "squared_error": jnp.square(error).sum(axis=(1, 2)) / count,
             "covered": inside.sum(axis=(1, 2)) / count,
             "failed": each(out.outcome != Outcome.SUCCESS),
@@ -131,35 +140,44 @@ class WindowForecastTask(AbstractTask):
         }
         if len(self.spec.units.values) > 1:
             return found
-        (scale,) = self.spec.units.value_standardizer.std
+        (scale,) = self.spec.units.value_scale
         return {"rmse": None if found["scaled_rmse"] is None else scale * found["scaled_rmse"], **found}
 
     def refine(
         self, model: eqx.Module, splits: Splits, say: Callable[[str], None]
     ) -> tuple[eqx.Module, dict[str, Any]]:
-        """Choose on the validation split how much of the correction of the linear forecast to keep, and calibrate the
-        prediction intervals there (split conformal prediction)."""
-        assert isinstance(model, WindowForecaster)
+        """Choose on values that the members have not seen how much of the correction of the linear forecast to keep,
+        and calibrate the prediction intervals there (split conformal, or with several members cross-conformal)."""
+        assert isinstance(model, WindowEnsemble)
         windows: ForecastWindows = splits.validation
         mean, std = self._scaled(model, windows)
-        kept = min(_KEPT, key=lambda factor: _squared_error(windows, windows.anchor + factor * (mean - windows.anchor)))
+        linear, _ = self._scaled(model.scale_correction(0.0), windows)
+        kept = min(_KEPT, key=lambda factor: self._squared_error(windows, linear + factor * (mean - linear), std))
         if kept < 1:
             say(f"Corrections of the linear forecast are kept to {kept:.0%}, as validation asks for")
             model = model.scale_correction(kept)
             mean, std = self._scaled(model, windows)
-        scores = np.abs(windows.values - mean) / std
-        quantiles = [conformal_quantile(scores[:, :, j], LEVEL) for j in range(scores.shape[2])]
-        shift = np.log(np.asarray(quantiles, np.float32) / _HALF_WIDTH)
-        say(f"Prediction intervals calibrated on validation: {', '.join(f'{math.exp(each):.2f}' for each in shift)}")
-        calibrated = eqx.tree_at(lambda it: it.log_calibration, model, model.log_calibration + jnp.asarray(shift))
-        return calibrated, {}
+        errors = np.abs(windows.values - mean)
+        factors = [conformal_quantile((errors / std)[:, :, j], LEVEL) / _HALF_WIDTH for j in range(std.shape[2])]
+        say(f"Prediction intervals calibrated on validation: {', '.join(f'{each:.2f}' for each in factors)}")
+        return model.calibrate(jnp.asarray(factors, jnp.float32)), {}
+
+    def _squared_error(self, windows: ForecastWindows, mean: np.ndarray, std: np.ndarray) -> float:
+        units = self.spec.units
+        error = (units.expect(mean, std) - units.restore(windows.values)) / np.asarray(units.value_scale)
+        return float(np.nanmean(np.square(error)))
+
+    def _widen(self, times: Float[Array, "n h"]) -> Float[Array, "n h 1"]:
+        """The factor of the intervals after the longest time in training."""
+        units = self.spec.units
+        return jnp.maximum(times * (units.time_unit / units.last_time), 1.0)[:, :, None]
 
     def forecast(
         self, model: eqx.Module, windows: ForecastWindows, *, batch_size: int = 256
     ) -> tuple[Float[np.ndarray, "n h v"], Float[np.ndarray, "n h v"], Float[np.ndarray, "n h v"]]:
         """Forecast the values of windows, in the units of the data.
 
-        After the longest time in training the variance grows in proportion to the time, as that of a random walk does.
+        After the longest time in training the width grows in proportion to the time, as an error in a rate does.
 
         Args:
             model: The trained model.
@@ -169,21 +187,27 @@ class WindowForecastTask(AbstractTask):
         Returns:
             The mean, and the lower and upper end of the 95% prediction interval; NaN where the solve failed.
         """
+        assert isinstance(model, WindowEnsemble)
         mean, std = self._scaled(model, windows, batch_size=batch_size)
+        half = _HALF_WIDTH * np.asarray(self._widen(jnp.asarray(windows.times))) * std
+        return self._restore(mean, std, half)
+
+    def _restore(self, mean: Any, std: Any, half: Any, xp: Any = np) -> tuple[Any, Any, Any]:
+        """Into the units of the data; what is transformed was never negative in training, and is not in a forecast."""
         units = self.spec.units
-        wider = np.sqrt(np.maximum(windows.times * (units.time_unit / units.last_time), 1.0))[:, :, None]
-        half, scale = _HALF_WIDTH * wider * std, units.value_standardizer
-        center, width = np.asarray(scale.mean), np.asarray(scale.std)
-        return tuple(center + width * part for part in (mean, mean - half, mean + half))  # pyright: ignore[reportReturnType]
+        found = units.expect(mean, std, xp), units.restore(mean - half, xp), units.restore(mean + half, xp)
+        return tuple(xp.maximum(part, 0) for part in found) if units.transforms else found  # pyright: ignore[reportReturnType]
 
     def _scaled(
         self, model: eqx.Module, windows: ForecastWindows, *, batch_size: int = 256
     ) -> tuple[np.ndarray, np.ndarray]:
         """Means and standard deviations, in scaled units."""
+        assert isinstance(model, WindowEnsemble)
         solver, windows = self._solver_for(windows), windows.anchored(self.spec.units)
 
         def solve(rows: np.ndarray, solver: Solver) -> tuple[Array, Array]:
-            return _forecast(model, tuple(jnp.asarray(part) for part in windows.take(rows)[:6]), solver)
+            part = windows.take(rows)
+            return _forecast(model, tuple(map(jnp.asarray, (*part[:6], part.fold))), solver)
 
         count = len(windows.times)
         return solve_in_batches(solve, count, solver, batch_size=min(batch_size, count))  # pyright: ignore[reportReturnType]
@@ -239,24 +263,25 @@ class WindowForecastTask(AbstractTask):
         )
 
     def programs(self, model: eqx.Module) -> dict[str, Program]:
+        assert isinstance(model, WindowEnsemble)
         units, solver = self.spec.units, replace(self.solver, adjoint="direct")
-        count, scale = len(units.values), units.value_standardizer
+        count = len(units.values)
         known_scale = Standardizer(units.standardizer.mean[count:], units.standardizer.std[count:])
 
         def forecast(
             past_times: Array, past: Array, times: Array, known: Array | None = None
         ) -> tuple[Array, Array, Array]:
-            windows = scale_series(past_times, past, units.time_unit, units.standardizer)
+            windows = scale_series(past_times, units.transform(past, jnp), units.time_unit, units.standardizer)
             lead = jnp.maximum(times, 0)
             context = jnp.zeros((*lead.shape, 0)) if known is None else standardize(known, known_scale)
             inputs = (*windows, lead / units.time_unit, context)
-            linear = units.autoregression or Autoregression.persistence(count, len(units.known))
-            mean, std = _forecast(model, (*inputs, linear.forecast(*inputs, xp=jnp)), solver)
+            anchor = jnp.stack([linear.forecast(*inputs, xp=jnp) for linear in units.linear_forecasts], axis=1)
+            mean, std = _forecast(model, (*inputs, anchor, jnp.full(lead.shape, -1)), solver)
             # The steps are those of training; `predict` takes more of them for longer gaps.
             is_fine = jnp.diff(lead, axis=1, prepend=0).max(axis=1) <= 1.001 * units.longest_gap
             mean = jnp.where(is_fine[:, None, None] | (solver.steps is None), mean, jnp.nan)
-            half = _HALF_WIDTH * jnp.sqrt(jnp.maximum(lead / units.last_time, 1.0))[:, :, None] * std
-            return restore(mean, scale), restore(mean - half, scale), restore(mean + half, scale)
+            half = _HALF_WIDTH * self._widen(lead / units.time_unit) * std
+            return self._restore(mean, std, half, jnp)
 
         columns = {"known": ("horizon", len(units.known))} if units.known else {}
         return {
@@ -279,8 +304,7 @@ class WindowForecastTask(AbstractTask):
     def evaluation_details(self, model: eqx.Module, split: ForecastWindows) -> dict[str, Any]:
         """The error and the coverage of each value, by the number of observations that a forecast is ahead."""
         mean, lower, upper = self.forecast(model, split)
-        scale = self.spec.units.value_standardizer
-        truth = np.asarray(scale.mean) + np.asarray(scale.std) * split.values
+        truth = self.spec.units.restore(split.values)
         rows = []
         for j, name in enumerate(self.spec.units.values):
             for ahead in range(truth.shape[1]):
@@ -310,11 +334,7 @@ class WindowForecastTask(AbstractTask):
         return report_windows(self, model, splits)
 
 
-def _squared_error(windows: ForecastWindows, mean: np.ndarray) -> float:
-    return float(np.nanmean(np.square(mean - windows.values)))
-
-
 @eqx.filter_jit
-def _forecast(model: eqx.Module, windows: tuple[Array, ...], solver: Solver) -> tuple[Array, Array]:
-    out = model(*windows, solver=solver)  # pyright: ignore[reportCallIssue]
-    return out.mean, jnp.broadcast_to(out.std, out.mean.shape)
+def _forecast(model: WindowEnsemble, windows: tuple[Array, ...], solver: Solver) -> tuple[Array, Array]:
+    *inputs, fold = windows
+    return combine_forecasts(model(*inputs, solver=solver), fold)  # pyright: ignore[reportArgumentType]

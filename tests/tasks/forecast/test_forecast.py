@@ -108,6 +108,10 @@ def cases(series, tmp_path_factory) -> dict[str, Case]:
     base = ForecastConfig(data=str(series), width=4, loop=LoopConfig(epochs=2, batch_size=16))
     roles, paper = replace(base, data=str(folder / "roles.csv")), replace(base, data="paper", points=20)
     windows = replace(base, history=3, horizon=3)
+    (folder / "positive.csv").write_text(
+        "\n".join(["series,time,u", *(f"a,{i},{2 + np.cos(i):.4f}" for i in range(40))])
+    )
+    positive = replace(windows, data=str(folder / "positive.csv"), transform="log")
     return {
         **shared_cases(base),
         "loop.seed": shared_cases(paper)["loop.seed"],  # a file is split by time
@@ -124,6 +128,8 @@ def cases(series, tmp_path_factory) -> dict[str, Case]:
         "history": Case(base, {"history": 4}, "data"),
         "horizon": Case(windows, {"horizon": 2}, "data"),
         "hold_out": Case(replace(windows, data="pendulum"), {"hold_out": "series"}, "data"),
+        "folds": Case(windows, {"folds": 2}, "model"),
+        "transform": Case(positive, {"transform": "sqrt"}, "spec"),
         "latent": Case(windows, {"latent": True}, "model"),
         "state_dim": Case(windows, {"state_dim": 5}, "model"),
         "drop_augmentation": Case(windows, {"drop_augmentation": 0.5}, "task"),

@@ -6,6 +6,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 
 import charax
 from charax.cli import main
-from charax.models import WindowDesign, forecast_losses
+from charax.models import WindowDesign, combine_forecasts, forecast_losses
 from charax.solve import Solver
 from charax.tasks.forecast import ForecastConfig
 from charax.train import LoopConfig, conformal_quantile
@@ -76,8 +77,7 @@ def test_intervals_cover_95_percent_of_the_validation_values(run):
     task, model = loaded.trained
     windows = loaded.splits.validation
     mean, lower, upper = task.forecast(model, windows)
-    scale = task.spec.units.value_standardizer
-    truth = windows.values * np.asarray(scale.std) + np.asarray(scale.mean)
+    truth = task.spec.units.restore(windows.values)
     assert model.calibration.tolist() != [1.0, 1.0]
     for j in range(2):
         known = ~np.isnan(truth[..., j])
@@ -95,8 +95,11 @@ def test_validation_says_how_much_of_the_correction_is_kept(kept, run):
     windows = loaded.splits.validation
     standardize = task.spec.units.value_standardizer
     scaled = lambda model: (task.forecast(model, windows)[0] - standardize.mean) / standardize.std
-    truth = windows.anchor + kept * (scaled(model) - windows.anchor)
-    assert np.abs(scaled(model) - windows.anchor).max() > 0.1
+    linear = scaled(model.scale_correction(0.0))
+    own = np.take_along_axis(windows.anchor, np.maximum(windows.fold, 0)[:, None, :, None], axis=1)[:, 0]
+    np.testing.assert_allclose(linear, own, atol=1e-4)  # of the member that has not learned a value
+    truth = linear + kept * (scaled(model) - linear)
+    assert np.abs(scaled(model) - linear).max() > 0.1
     seen = loaded.splits._replace(validation=windows._replace(values=truth.astype(np.float32)))
     said: list[str] = []
     refined, _ = task.refine(model, seen, said.append)
@@ -156,6 +159,45 @@ def test_an_interrupted_run_ends_the_same(run, tmp_path, ask):
     assert answer["covered"] == json.loads(lines[-1])["test_covered"]
 
 
+def test_no_member_learns_its_own_fold(table):
+    config = ForecastConfig(data=str(table), history=5, horizon=3, width=4, folds=3, drop_augmentation=0.0)
+    data = config.load_data()
+    task = config.build_task(data.spec)
+    model = task.build(jax.random.key(0))
+    assert model.size == 3
+    batch = jax.tree.map(jnp.asarray, data.splits.train.take(np.flatnonzero(data.splits.train.fold[:, 0] == 1)[:8]))
+    gradient = eqx.filter_grad(lambda model: task.loss(model, batch, jax.random.key(1))[0])(model)
+    size = jnp.abs(gradient.members.head.weight).sum(axis=(1, 2))
+    assert size[1] == 0 < min(size[0], size[2])
+    out = model(*batch[:6], solver=task.solver)
+    np.testing.assert_array_equal(combine_forecasts(out, batch.fold)[0], out.mean[1])
+    mean, std = combine_forecasts(out, jnp.full_like(batch.fold, -1))
+    np.testing.assert_allclose(mean, out.mean.mean(axis=0), rtol=1e-5)
+    np.testing.assert_allclose(std**2, (out.std**2).mean(axis=0) + out.mean.var(axis=0), rtol=1e-4)
+
+
+def test_few_series_still_give_intervals_that_cover_other_series(tmp_path):
+    """Twelve walks, none of which can be forecast: out-of-fold errors say so."""
+    generator = np.random.default_rng(0)
+    lines = ["series,time,u"]
+    for i in range(12):
+        walk = np.exp(0.2 * generator.normal(size=40).cumsum())
+        lines += [f"{i},{t},{walk[t]:.5f}" for t in range(40)]
+    (tmp_path / "walks.csv").write_text("\n".join(lines))
+    path = str(tmp_path / "walks.csv")
+    config = ForecastConfig(data=path, history=4, horizon=3, hold_out="series", transform="log", width=4, state_dim=3)
+    data = config.load_data()
+    task = config.build_task(data.spec)
+    model, _ = task.refine(task.build(jax.random.key(0)), data.splits, lambda line: None)
+    _, lower, upper = task.forecast(model, data.splits.test)
+    truth = task.spec.units.restore(data.splits.test.values)
+    known = ~np.isnan(truth)
+    assert (lower >= 0).all()
+    assert 0.88 < ((lower <= truth) & (truth <= upper))[known].mean() <= 1
+    middle = task.forecast(model, data.splits.test)[0]
+    assert ((upper - middle) > (middle - lower)).all()  # asymmetric, as the values are
+
+
 def test_the_loss_is_the_squared_error_and_the_likelihood_of_what_was_observed():
     model = WindowDesign(width=4, state_dim=3).build(1, 0, key=jax.random.key(0))
     past = jnp.array([[0.0, 0.5]]), jnp.array([[[1.0], [2.0]]]), jnp.array([2])
@@ -213,7 +255,7 @@ def test_dropped_values_and_damping_change_the_loss_and_the_forecast(table):
         task = config.build_task(data.spec)
         model = task.build(jax.random.key(0))
         losses.append(float(task.loss(model, batch, jax.random.key(1))[0]))
-        means.append(model(*batch[:5], solver=Solver("midpoint", steps=2)).mean)
+        means.append(model(*batch[:6], solver=Solver("midpoint", steps=2)).mean)
     assert losses[0] != losses[1]
     assert (means[0] == means[1]).all()
     assert not np.allclose(means[0], means[2])

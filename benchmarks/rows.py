@@ -43,6 +43,8 @@ class Asked(NamedTuple):
     how: str
     target: float | None
     ours: Callable[[], Any]
+    steps: int = 1
+    """Steps of training that a call of ours takes."""
 
 
 def arrays_of(model: eqx.Module) -> dict[str, np.ndarray]:
@@ -63,7 +65,7 @@ def compare(
         return answer["seconds"]
 
     for one in asked:
-        runs[f"ours {one.peer}"] = timed(one.ours, inner)
+        runs[f"ours {one.peer}"] = timed(one.ours, max(inner // one.steps, 1), one.steps)
         runs[f"peer {one.peer}"] = partial(run_peer, one.how)
     times = interleave(runs, repetitions=repetitions)
     for one in asked:

@@ -11,14 +11,14 @@ Timed = Callable[[], float]
 """Does something once, and returns the seconds it took."""
 
 
-def timed(call: Callable[[], Any], inner: int = 1) -> Timed:
-    """The seconds of a JAX call, the mean of `inner` of them."""
+def timed(call: Callable[[], Any], inner: int = 1, steps: int = 1) -> Timed:
+    """The seconds of a JAX call, the mean of `inner` of them; per step, if a call takes several."""
 
     def run() -> float:
         start = time.perf_counter()
         for _ in range(inner):
             jax.block_until_ready(call())
-        return (time.perf_counter() - start) / inner
+        return (time.perf_counter() - start) / (inner * steps)
 
     return run
 

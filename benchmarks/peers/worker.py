@@ -11,13 +11,15 @@ import torch
 from benchmarks.peers.flow_matching import MatchingCase
 from benchmarks.peers.image_flow import ImageFlowCase
 from benchmarks.peers.models import CASES
+from benchmarks.peers.series_training import SeriesTrainingCase
 
 
 def main() -> None:
     """Answer until there are no more questions."""
-    torch.set_num_threads(os.cpu_count() or 1)
+    torch.set_num_threads(len(os.sched_getaffinity(0)))  # two threads on one core would wait for each other
     answers, sys.stdout = sys.stdout, sys.stderr  # what a library prints is no answer
-    cases, case = CASES | {"matching": MatchingCase, "image flow": ImageFlowCase}, None
+    others = {"matching": MatchingCase, "image flow": ImageFlowCase, "series training": SeriesTrainingCase}
+    cases, case = CASES | others, None
     for line in sys.stdin:
         question = json.loads(line)
         answer = {}

@@ -68,6 +68,9 @@ class SeriesDesign:
     readout: SeriesReadout = "last"
     """"last": the outputs are made from the last state. "mean": from its mean over time too; for "cde", "hybrid" and
     "gru"."""
+    summary_start: bool = False
+    """Whether the initial state of "cde", "hybrid" and "gru" is made from a summary of the series, too: the mean, the
+    deviation and the mean change of each channel, and how much of it was observed."""
 
     def build(self, channels: int, outputs: int, *, key: PRNGKeyArray) -> AbstractSeriesModel:
         """Build a model.
@@ -81,7 +84,9 @@ class SeriesDesign:
             The model.
         """
         if self.method == "gru":
-            return GRUSeriesModel(channels, outputs, hidden=self.width, readout=self.readout, key=key)
+            return GRUSeriesModel(
+                channels, outputs, hidden=self.width, readout=self.readout, summary_start=self.summary_start, key=key
+            )
         lift_key, field_key, head_key = split_key(key, 3)
         averages = self.readout == "mean" and self.method in ("cde", "hybrid")
         head = Linear((1 + averages) * self.state_dim, outputs, key=head_key)
@@ -92,7 +97,8 @@ class SeriesDesign:
         reading = PathReading(self.interpolation, self.count_scale, self.windows, self.depth)
         k = reading.channels(channels)
         field = self._observed_field(k, summary_size(channels), field_key)
-        return ObservedSeriesModel(NeuralODE(field, lift(k)), head, reading, averages)
+        start = lift(k + summary_size(channels) * self.summary_start)
+        return ObservedSeriesModel(NeuralODE(field, start), head, reading, averages, self.summary_start)
 
     def count(self, channels: int, outputs: int) -> int:
         """Count the parameters without allocating them.

@@ -8,7 +8,14 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from charax.fields._observed_interpolation import fill_forward
 from charax.models._names import SeriesReadout
-from charax.models._series_model import SUCCESS, AbstractSeriesModel, SeriesOutput, observed_mask
+from charax.models._series_model import (
+    SUCCESS,
+    AbstractSeriesModel,
+    SeriesOutput,
+    observed_mask,
+    summary_features,
+    summary_size,
+)
 from charax.nn import Linear, split_key, summarize
 from charax.solve import Solver
 
@@ -32,9 +39,20 @@ class GRUSeriesModel(AbstractSeriesModel):
     """From the state to the three gates."""
     head: Linear
     """From the last state, and perhaps the mean of all, to the outputs."""
+    start: Linear | None
+    """From a summary of the series to the initial state; without it, that is 0."""
     readout: SeriesReadout = eqx.field(static=True)
 
-    def __init__(self, channels: int, outputs: int, *, hidden: int, readout: SeriesReadout = "last", key: PRNGKeyArray):
+    def __init__(
+        self,
+        channels: int,
+        outputs: int,
+        *,
+        hidden: int,
+        readout: SeriesReadout = "last",
+        summary_start: bool = False,
+        key: PRNGKeyArray,
+    ):
         """Initialize the weights.
 
         Args:
@@ -42,12 +60,15 @@ class GRUSeriesModel(AbstractSeriesModel):
             outputs: The number of outputs.
             hidden: The size of the state.
             readout: "last": the outputs are made from the last state. "mean": from the mean of all of them too.
+            summary_start: Whether the initial state is made from a summary of the series.
             key: Random key of the initial weights.
         """
         input_key, recurrent_key, head_key = split_key(key, 3)
         self.inputs = Linear(2 * channels + 1, 3 * hidden, key=input_key)
         self.recurrent = Linear(hidden, 3 * hidden, key=recurrent_key)
         self.head = Linear(hidden * (2 if readout == "mean" else 1), outputs, key=head_key)
+        start_key = jax.random.fold_in(input_key, 1)
+        self.start = Linear(summary_size(channels), hidden, key=start_key) if summary_start else None
         self.readout = readout
 
     def __repr__(self) -> str:
@@ -83,7 +104,9 @@ class GRUSeriesModel(AbstractSeriesModel):
         rows = jnp.concatenate([known, observed.astype(values.dtype), gaps[:, :, None]], axis=2)
         gates = jnp.swapaxes(self.inputs(rows), 0, 1)
         used = (jnp.arange(values.shape[1]) < lengths[:, None]).T[:, :, None]
-        state = jnp.zeros((values.shape[0], self.hidden), values.dtype)
+        zero = state = jnp.zeros((values.shape[0], self.hidden), values.dtype)
+        if self.start is not None:
+            state = jnp.tanh(self.start(summary_features(times, values, lengths)))
 
         def step(carry: tuple[Array, Array], row: tuple[Array, Array]) -> tuple[tuple[Array, Array], None]:
             (state, total), (gate, is_used) = carry, row
@@ -94,7 +117,7 @@ class GRUSeriesModel(AbstractSeriesModel):
             state = jnp.where(is_used, keep * state + (1 - keep) * new, state)
             return (state, total + jnp.where(is_used, state, 0)), None
 
-        (state, total), _ = lax.scan(step, (state, state), (gates, used))
+        (state, total), _ = lax.scan(step, (state, zero), (gates, used))
         if self.readout == "mean":
             state = jnp.concatenate([state, total / lengths[:, None]], axis=1)
         return SeriesOutput(self.head(state), jnp.asarray(values.shape[1]), jnp.asarray(SUCCESS))

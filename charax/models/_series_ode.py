@@ -104,6 +104,8 @@ class ObservedSeriesModel(AbstractSeriesModel):
     """How observations become a path."""
     averages: bool = eqx.field(static=True, default=False)
     """Whether the field accumulates the state over time, and the head reads its mean next to the last one."""
+    summary_start: bool = eqx.field(static=True, default=False)
+    """Whether the initial state is made from a summary of the series, too."""
 
     def __repr__(self) -> str:
         return summarize(self, describe_field(self.ode.field))
@@ -163,16 +165,16 @@ class ObservedSeriesModel(AbstractSeriesModel):
         if solver.steps is not None:
             solver = replace(solver, steps=solver.steps * path.num_pieces)
         start = path.start[:, : self.reading.channels(values.shape[2])]
-        # The learned directions of a hybrid read a summary.
-        summary = summary_features(times, values, lengths) if "u" in self.ode.field.velocity.reads else None  # pyright: ignore[reportAttributeAccessIssue]
-        field, state = self.ode.field, self.ode.lift(start)
+        field, summary = self.ode.field, summary_features(times, values, lengths)
+        state = self.ode.lift(jnp.concatenate([start, summary], axis=1) if self.summary_start else start)
         if self.averages:
             state = jnp.concatenate([state, jnp.zeros_like(state)], axis=1)
+        reads_summary = "u" in field.velocity.reads  # as the learned directions of a hybrid do  # pyright: ignore[reportAttributeAccessIssue]
         x0 = None
         if "x" in field.reads:
             # Learned directions, and areas, start at 0.
             x0 = jnp.pad(start, ((0, 0), (0, field.characteristic_dim - start.shape[1])))
-        solution = solver.solve(field, state, context=path.context(summary), x0=x0, at=at)
+        solution = solver.solve(field, state, context=path.context(summary if reads_summary else None), x0=x0, at=at)
         if solution.trajectory is None or not self.averages:
             return solution
         own = solution.trajectory[..., : state.shape[1] // 2]

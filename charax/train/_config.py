@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, get_args
 
 from charax.solve._names import Adjoint, Precision
 from charax.train._checks import check_positive, check_range, check_sizes, fill
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 Schedule = Literal["cosine", "paper", "warmup", "constant"]
 """The learning rate over training: to 0 on a cosine, by steps as in the paper, with a warm-up, or constant."""
+KeptWeights = Literal["best", "last"]
+"""The weights that a run keeps: the best ones on the validation split, or those of the last epoch."""
 EPOCHS = 20
 """The maximum number of epochs where neither the user nor the task says anything."""
 BATCH_SIZE = 64
@@ -155,8 +157,13 @@ class LoopConfig:
     steps_per_epoch: int | None = field(default=None, metadata=ADDED_LATER)
     """Steps per epoch, for several evaluations per pass over the training samples: with fewer than a pass has, the
     next epoch continues it. None: one pass."""
+    weights: KeptWeights = field(default="best", metadata=ADDED_LATER)
+    """Weights to keep. best: those of the epoch with the best monitored validation metric. last: those of the last
+    epoch, where too few samples validate to tell epochs apart."""
 
     def __post_init__(self):
+        if self.weights not in get_args(KeptWeights):
+            raise ValueError(f"weights must be {' or '.join(get_args(KeptWeights))}, got {self.weights!r}")
         least = dict.fromkeys(("epochs", "batch_size", "steps_per_epoch", "patience", "checkpoint_steps"), 1)
         check_range(self, least={**least, "seed": 0})
         for name, largest in (("seed", _LARGEST_SEED), ("epochs", _LARGEST_COUNT), ("batch_size", _LARGEST_COUNT)):

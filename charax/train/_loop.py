@@ -275,11 +275,13 @@ class _Training:
         score = validation[self.task.monitor] * (1 if self.task.higher_is_better else -1)
         epoch = self.position.epoch + 1
         best = -math.inf if self.position.best_score is None else self.position.best_score
-        if math.isfinite(score) and score >= best:
+        if math.isfinite(score) and (score >= best or self.loop.weights == "last"):
             # Of weights that do equally well the later ones are kept; early stopping does not count that as progress.
             self.best = self.state.evaluated.copy()  # the buffers of the state are donated to the next step
             improved = epoch if score > best else self.position.improved_epoch
-            self.position = replace(self.position, best_score=score, best_epoch=epoch, improved_epoch=improved)
+            self.position = replace(
+                self.position, best_score=max(score, best), best_epoch=epoch, improved_epoch=improved
+            )
         seconds = time.monotonic() - began
         row = {
             "epoch": epoch,

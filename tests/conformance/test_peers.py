@@ -1,12 +1,15 @@
 """The models of the benchmarks compute the same on both sides, with the same weights."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from benchmarks import images, matching, rows, series, small_images
+from benchmarks import images, matching, rows, series, series_training, small_images
 from benchmarks.peers.process import PYTHON, Peer
 from charax.fields import Condition
+from charax.nn import split_key
+from charax.paper import irregular
 from charax.solve import Solver
 
 pytestmark = [
@@ -87,6 +90,23 @@ def test_neural_cde(peer, how):
         _, gradient = side.gradient(solver)()
         scale = np.abs(theirs["gradient"]).max()
         np.testing.assert_allclose(gradient.ode.field.jacobian.weight, theirs["gradient"], atol=1e-5 * scale)
+
+
+def test_a_neural_cde_that_is_trained_by_torchcde_is_ours_before_training(peer, tmp_path, monkeypatch):
+    """Missing values, different lengths, a Jacobian that reads the path, a mean state and a start from a summary."""
+    generator = np.random.default_rng(0)
+    x = generator.normal(size=(40, 9, 2))
+    x[generator.uniform(size=x.shape) < 0.4] = np.nan
+    file = tmp_path / "waves.npz"
+    np.savez(file, x=x, y=np.arange(40) % 2, lengths=generator.integers(4, 10, 40))
+    monkeypatch.setattr("charax.paper.irregular.find_files", lambda name: (file, file))
+    config, data = irregular.load_sized(irregular.make_config("BasicMotions", "cde", 0, 1, epochs=1))
+    series_training.prepare_torchcde(config, data, peer)
+    theirs = peer.outputs("test")["logits"]
+    model = config.build_task(data.spec).build(split_key(jax.random.key(1))[0])
+    times, values, lengths, _ = map(jnp.asarray, data.splits.test)
+    ours = model(times, values, lengths, solver=Solver("midpoint", steps=1)).values
+    np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
 def test_toy_flow_of_matching(peer):

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from benchmarks.series_epoch import step_memory
 from charax.models import SeriesDesign
 from charax.solve import Solver
 
@@ -81,6 +82,13 @@ def test_fixed_steps_between_observations_approach_adaptive_ones():
     np.testing.assert_allclose(fine.values, adaptive.values, atol=2e-3)
 
 
+def test_the_memory_of_a_gradient_does_not_grow_with_the_number_of_steps():
+    few, many = (step_memory(steps, "backsolve", length=20) for steps in (1, 16))
+    assert many < 1.1 * few
+    few, many = (step_memory(steps, "checkpoint", length=20) for steps in (1, 16))
+    assert many < 4 * few  # the default, whose gradients are exact, keeps the square root of the number of steps
+
+
 def test_windows_take_their_number_of_steps_and_approach_the_path():
     times = jnp.linspace(0, 1, 120)[None]
     values = 0.5 * jnp.stack([jnp.cos(9 * times), jnp.sin(7 * times)], axis=2)
@@ -132,6 +140,23 @@ def test_a_single_observation_has_its_own_state_as_the_mean():
 def test_windows_and_a_path_that_is_read_go_together():
     out = apply(build("cde", reads_path=True, readout="mean", windows=3), TIMES, VALUES, LENGTHS)
     assert np.isfinite(out.values).all()
+
+
+@pytest.mark.parametrize("method", ["cde", "hybrid", "gru"])
+def test_a_start_from_a_summary_sees_the_series_before_it_is_read(method):
+    options = {"summary_start": True, "readout": "last"}
+    apart = np.abs(
+        apply(build(method, **options), TIMES, VALUES, LENGTHS).values
+        - apply(build(method, **options), TIMES, VALUES, np.array([5, 1])).values
+    )
+    assert apart[0].max() < 1e-6 < 1e-4 < apart[1].max()
+    model = build(method, **options)
+    inputs = model.start if method == "gru" else model.ode.lift.layer
+    # The mean, deviation, change and share of each of two channels, and the duration.
+    assert inputs.weight.shape[0] - (0 if method == "gru" else 5) == 4 * 2 + 1
+    # What the series is like moves the first state, which a single observation ends with.
+    still = [apply(model, TIMES, VALUES + shift, np.array([1, 1])).values for shift in (0.0, 0.5)]
+    assert np.abs(still[0] - still[1]).max() > 1e-4
 
 
 def test_a_gru_reads_its_mean_state_up_to_the_end_of_a_series():

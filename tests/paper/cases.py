@@ -128,8 +128,8 @@ CASES = {
     "irregular": Case(
         "--dataset BasicMotions --method gru --dropped-percent 30 --seeds 1 --epochs 1",
         1,
-        "dataset method dropped_percent accuracy_mean accuracy_sd validation_accuracy_mean nfe parameters seconds "
-        "compile_seconds",
+        "dataset method dropped_percent seeds accuracy_mean accuracy_sd validation_accuracy_mean nfe parameters "
+        "seconds compile_seconds",
         record="seeds",
         figures="irregular.png",
     ),

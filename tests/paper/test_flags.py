@@ -92,8 +92,8 @@ OTHER: dict[str, dict[str, tuple[dict[str, Any], Any]]] = {
 }
 """The other settings, and another value, of every field."""
 
-APART = {("table1", "finished_only")}
-"""Flags that need results of earlier runs, which `test_ode_table.py` has."""
+APART = {("table1", "finished_only"), ("irregular", "finished_only")}
+"""Flags that need results of earlier runs, which `test_ode_table.py` and `test_irregular.py` have."""
 
 FLAGS = [
     (name, field.name)
@@ -171,6 +171,7 @@ def test_none_of_a_number_is_refused_before_anything_is_written(name, flag, tmp_
         ("table1", {"budget": "ode", "table_only": True}, "leave --table-only out"),
         ("table1", {"finished_only": True}, "--finished-only is for the budgets ode and exact"),
         ("table1", {"budget": "exact", "finished_only": True}, "no finished run of these rows"),
+        ("irregular", {"finished_only": True}, "no finished run of these rows"),
         ("pde", {"method": ("equation",), "problem": ("paper",)}, "leave --problem out"),
     ],
 )

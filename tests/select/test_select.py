@@ -178,6 +178,7 @@ VALUES = {
     "epochs": "7",
     "batch_size": "7",
     "steps_per_epoch": "7",
+    "weights": "last",
     "seed": "7",
     "patience": "7",
     "checkpoint_steps": "7",

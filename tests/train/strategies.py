@@ -7,12 +7,18 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from hypothesis import strategies as st
 
 
+_BELOW = {"validation_fraction": st.floats(0.01, 0.79)}
+"""Fractions that must leave something for the other splits."""
+
+
 def values_of(hint: Any) -> st.SearchStrategy[Any]:
     """The values of a type hint as dictionaries, tuples and scalars; `build` makes the object."""
     origin, arguments = get_origin(hint), get_args(hint)
     if names := fields_of(hint):
         hints = get_type_hints(hint)
-        values = st.fixed_dictionaries({name: values_of(hints[name]) for name in names})
+        values = st.fixed_dictionaries(
+            {name: _BELOW[name] if name in _BELOW else values_of(hints[name]) for name in names}
+        )
         return values.map(_leave_out_what_does_not_apply) if "objective" in names else values
     if origin is Literal:
         return st.sampled_from(arguments)

@@ -88,6 +88,21 @@ def test_validation_selects_the_weights(line):
     assert float(evaluated) == pytest.approx(min(losses), rel=1e-5)
 
 
+def test_the_last_weights_are_kept_on_request(line):
+    zeros = line.splits.validation._replace(y=np.zeros_like(line.splits.validation.y))
+    loop = dataclasses.replace(LOOP, epochs=10, weights="last")
+    fitted = fit(line.task, line.splits._replace(validation=zeros), loop, FAST)
+    losses = [row["validation_loss"] for row in fitted.history[:-1]]
+    assert fitted.history[-1]["best_epoch"] == 10 > int(np.argmin(losses)) + 1
+    evaluated = line.task.metrics(fitted.model, jax.tree.map(jax.numpy.asarray, zeros))["loss"].mean()
+    assert float(evaluated) == pytest.approx(losses[-1], rel=1e-5)
+    # Patience still counts from the best epoch.
+    short = fit(
+        line.task, line.splits._replace(validation=zeros), dataclasses.replace(loop, epochs=40, patience=3), FAST
+    )
+    assert short.history[-1]["best_epoch"] == len(short.history) - 1 == int(np.argmin(losses)) + 1 + 3
+
+
 def test_the_test_split_has_no_influence(line):
     other = line.splits._replace(test=line.splits.test._replace(y=line.splits.test.y + 100))
     first, second = fit(*line, LOOP, FAST), fit(line.task, other, LOOP, FAST)

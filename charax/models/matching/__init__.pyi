@@ -3,6 +3,7 @@ from ._couplings import AbstractCoupling as AbstractCoupling
 from ._couplings import IndependentCoupling as IndependentCoupling
 from ._couplings import OptimalTransport as OptimalTransport
 from ._couplings import couple_batches as couple_batches
+from ._couplings import exchange_partners as exchange_partners
 from ._couplings import wasserstein_distance as wasserstein_distance
 from ._matching import FlowMatching as FlowMatching
 from ._pairs import PairMap as PairMap

@@ -115,6 +115,9 @@ COUPLINGS: Mapping[str, AbstractCoupling] = MappingProxyType(
 )
 """The couplings by name."""
 
+_GAPS = (1, 2, 4, 8, 16, 32, 64, 128)
+"""How many places apart rows are that are compared in a round of exchanges."""
+
 
 def couple_batches(
     coupling: AbstractCoupling,
@@ -124,14 +127,8 @@ def couple_batches(
     condition: Shaped[np.ndarray, "n *_"] | None = None,
     *,
     size: int = 128,
-    rounds: int = 1,
-    generator: np.random.Generator | None = None,
 ) -> Float[np.ndarray, "n *state"]:
-    """Couple all mini-batches of an epoch, and then groups of rows from all of them.
-
-    Each further round lets random groups of rows exchange the partners that they have. The sum of squared distances
-    only decreases, towards that of an optimal coupling of all rows: eight rounds of 32 rows come as close to it as one
-    round of 512, in a tenth of the time.
+    """Couple all mini-batches of an epoch.
 
     Args:
         coupling: How.
@@ -141,8 +138,6 @@ def couple_batches(
         condition: What the density of each row of `start` is conditioned on.
         size: Maximum number of rows that are coupled at once. The cost of an assignment grows faster than the square of
             it.
-        rounds: The number of rounds, the first of which is within the mini-batches.
-        generator: Draws the groups of further rounds; one with seed 0 by default.
 
     Returns:
         The samples of the source, each in the row of its partner.
@@ -157,16 +152,72 @@ def couple_batches(
     ```
     """
     coupled = np.array(end)
-    generator = generator or np.random.default_rng(0)
-    used = np.unique(order[order < len(start)])
-    groups = [batch[batch < len(start)] for batch in order]
-    for _ in range(rounds):
-        for group in groups:
-            for rows in (group[first : first + size] for first in range(0, len(group), size)):
-                partners = coupling(start[rows], coupled[rows], None if condition is None else condition[rows])
-                coupled[rows] = coupled[rows[partners]]
-        groups = [generator.permutation(used)]
+    for batch in order:
+        group = batch[batch < len(start)]
+        for rows in (group[first : first + size] for first in range(0, len(group), size)):
+            partners = coupling(start[rows], end[rows], None if condition is None else condition[rows])
+            coupled[rows] = end[rows[partners]]
     return coupled
+
+
+def exchange_partners(
+    start: Float[np.ndarray, "n *state"],
+    end: Float[np.ndarray, "n *state"],
+    *,
+    rounds: int = 16,
+    classes: Shaped[np.ndarray, "n"] | None = None,
+    generator: np.random.Generator | None = None,
+) -> Float[np.ndarray, "n *state"]:
+    """Let pairs of rows exchange their partners where that makes the sum of squared distances smaller.
+
+    A round sorts the rows along a random direction, every third one at random, and compares rows that are 1, 2, 4, …
+    places apart: where the paths of two rows cross, it is with a row nearby. The sum only decreases, towards that of an
+    optimal coupling of all rows: of what that would save, 16 rounds leave about 2% in two dimensions, and 15% in eight.
+
+    Args:
+        start: Samples of the data.
+        end: The partner of each row.
+        rounds: The number of rounds.
+        classes: The class of each row. Partners are exchanged within a class only.
+        generator: Draws the directions; one with seed 0 by default.
+
+    Returns:
+        The new partner of each row: the rows of `end` in another order.
+
+    ```python
+    import numpy as np
+    from charax.models.matching import exchange_partners
+
+    start, end = np.array([[0.0], [5.0], [9.0]]), np.array([[8.0], [6.0], [1.0]])
+    assert (exchange_partners(start, end)[:, 0] == [1, 6, 8]).all()
+    ```
+    """
+    n, generator = len(start), generator or np.random.default_rng(0)
+    # One line of memory for each coordinate, so that a round is a few operations on whole arrays.
+    a, b = (np.ascontiguousarray(np.reshape(each, (n, -1)).T) for each in (start, end))
+    rows, group = np.arange(n), np.zeros(n, int) if classes is None else np.unique(classes, return_inverse=True)[1]
+    for number in range(rounds):
+        key = generator.random(n) if number % 3 == 0 else generator.standard_normal(len(a)) @ a
+        order = np.argsort(key) if classes is None else np.lexsort((key, group))
+        a, b, rows, group = a[:, order], b[:, order], rows[order], group[order]
+        for gap in _GAPS:
+            (a0, a1), (b0, b1), (group0, group1) = (_neighbours(each, gap) for each in (a, b, group[None]))
+            crossed = ((a0 - a1) * (b0 - b1)).sum(axis=0) < 0
+            if classes is not None:
+                crossed &= (group0 == group1)[0]
+            former = b0.copy()
+            np.copyto(b0, b1, where=crossed)
+            np.copyto(b1, former, where=crossed)
+    exchanged = np.empty_like(end)
+    exchanged[rows] = b.T.reshape(end.shape)
+    return exchanged
+
+
+def _neighbours(values: Shaped[np.ndarray, "d n"], gap: int) -> tuple[Shaped[np.ndarray, "d *half"], ...]:
+    """Views of all columns, and of those that are `gap` places behind them, in pairs."""
+    whole = values.shape[1] - values.shape[1] % (2 * gap)
+    pairs = values[:, :whole].reshape(len(values), -1, 2, gap)
+    return pairs[:, :, 0], pairs[:, :, 1]
 
 
 def wasserstein_distance(a: Float[np.ndarray, "n *state"], b: Float[np.ndarray, "n *state"]) -> float:

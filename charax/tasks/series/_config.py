@@ -9,6 +9,7 @@ from charax.fields import Interpolation
 from charax.models import SeriesMethod, SeriesReadout
 from charax.tasks import series
 from charax.train import (
+    ADDED_LATER,
     AbstractConfig,
     LoopConfig,
     OptimizerConfig,
@@ -58,6 +59,8 @@ class SeriesConfig(AbstractConfig):
     """Column of a table with times or dates, which increase within each series and need not be regular."""
     separator: Separator | None = None
     """Separator of the columns of a text file. By default found out."""
+    validation_fraction: float = field(default=0.15, metadata=ADDED_LATER)
+    """Set this fraction of the series aside for validation; at least one of each class."""
     dropped_percent: float = 0.0
     """Remove this many percent of all observations at random, of training and test series."""
     method: SeriesMethod = "cde"
@@ -79,6 +82,9 @@ class SeriesConfig(AbstractConfig):
     """Let the Jacobian of cde and hybrid read the state alone, and not the observed values next to it."""
     readout: SeriesReadout = "mean"
     """What the outputs of cde, hybrid and gru are made from. last: the last state. mean: its mean over time, too."""
+    summary_start: bool = field(default=False, metadata=ADDED_LATER)
+    """Make the initial state of cde, hybrid and gru from a summary of the series, too: means, deviations, changes and
+    how much was observed."""
     windows: int | None = None
     """Summarize the path of cde and hybrid by log-signatures over this many windows (log-ODE), for long series."""
     depth: Literal[1, 2] = 2
@@ -110,6 +116,11 @@ class SeriesConfig(AbstractConfig):
             },
         )
         check_sizes(self, width="width", state_dim="width", characteristic_dim="k", windows="steps")
+        if not 0 < self.validation_fraction < 0.8:
+            raise ValueError(
+                f"validation_fraction must be above 0 and below 0.8, got {self.validation_fraction}: a fifth of the "
+                "series may be needed to test, and some to train on"
+            )
         if self.dropped_percent >= 100 or self.drop_augmentation >= 1:
             raise ValueError("dropped_percent must be below 100 and drop_augmentation below 1: something must be left")
 
@@ -127,6 +138,7 @@ class SeriesConfig(AbstractConfig):
             dropped_percent=self.dropped_percent,
             separator=self.separator,
             seed=self.loop.seed,
+            validation_fraction=self.validation_fraction,
         )
         spec = series.SeriesSpec(
             loaded.scaling, loaded.classes, loaded.target_standardizer, self.series, self.time, self.target
@@ -165,6 +177,7 @@ class SeriesConfig(AbstractConfig):
             depth=self.depth,
             reads_path=not self.state_only,
             readout=self.readout,
+            summary_start=self.summary_start,
         )
 
     def _solver(self) -> "solve.Solver":

@@ -194,6 +194,7 @@ def cases(table, tmp_path_factory) -> dict[str, Case]:
         "series": Case(other, {"series": "name"}, "spec"),
         "time": Case(other, {"time": "clock"}, "data"),
         "separator": Case(base, {"separator": ";"}, "refused"),
+        "validation_fraction": Case(base, {"validation_fraction": 0.3}, "data"),
         "dropped_percent": Case(base, {"dropped_percent": 30.0}, "data"),
         "method": Case(base, {"method": "gru"}, "model"),
         "width": Case(base, {"width": 5}, "model"),
@@ -207,6 +208,7 @@ def cases(table, tmp_path_factory) -> dict[str, Case]:
         "noise_augmentation": Case(base, {"noise_augmentation": 0.2}, "task"),
         "state_only": Case(base, {"state_only": True}, "model"),
         "readout": Case(base, {"readout": "last"}, "model"),
+        "summary_start": Case(base, {"summary_start": True}, "model"),
     }
 
 
@@ -234,6 +236,7 @@ def test_each_method_has_its_solver(table):
         ("--target way --method gru --steps 2", "a gru integrates nothing"),
         ("--target way --regression", "is 'right', not a finite number"),
         ("--target way --dropped-percent 100", "something must be left"),
+        ("--target way --validation-fraction 0.9", "must be above 0 and below 0.8"),
         ("--target way --windows 0", "windows must be a number of at least 1"),
     ],
 )

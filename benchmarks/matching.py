@@ -1,6 +1,10 @@
-"""Row 11: flow matching and samples of a toy flow, next to torchcfm and zuko with the same layers."""
+"""Row 11: flow matching and samples of a toy flow, next to torchcfm and zuko with the same layers.
+
+Our steps are those of an epoch, which is one call: so train the estimators.
+"""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -14,12 +18,33 @@ from benchmarks.rows import Asked, Row, arrays_of, compare
 from charax.fields import PlainField
 from charax.models.flows import ContinuousFlow
 from charax.models.flows._continuous import solve_inverse
-from charax.models.matching import FlowMatching, OptimalTransport
+from charax.models.matching import FlowMatching
 from charax.nn import mlp
 from charax.solve import Solver
-from charax.train import small_products
+from charax.tasks.density import DensityBatch, MatchingDesign
+from charax.train import flatten_model, small_products
+from charax.train._step import make_epoch, start_state
 
 BATCH, SAMPLES, WIDTH, TARGET = 256, 1_024, 64, 3.0
+STEPS = 20
+"""Steps of an epoch."""
+
+
+@dataclass(frozen=True)
+class _Objective:
+    """What a step of training needs."""
+
+    flow: ContinuousFlow
+    losses: Callable[[ContinuousFlow, DensityBatch, Any], Any]
+
+    def build(self, key: Any) -> ContinuousFlow:
+        return self.flow
+
+    def augment(self, batch: DensityBatch, key: Any) -> DensityBatch:
+        return batch
+
+    def loss(self, model: Any, batch: DensityBatch, key: Any) -> tuple[Any, dict[str, Any]]:
+        return self.losses(model, batch, key).mean(), {"failed": jnp.zeros(())}
 
 
 class MatchingSide(NamedTuple):
@@ -42,49 +67,41 @@ class MatchingSide(NamedTuple):
         """For the peer."""
         return arrays_of(self.flow.field) | {"points": self.points, "noise": self.noise}
 
-    def _step(self, loss: Callable[..., Any]) -> tuple[Callable[..., Any], Any, Any]:
-        """An Adam step that leaves the weights what they are, its weights and its state."""
-        params, static = eqx.partition(self.flow, eqx.is_inexact_array)
-        optimizer = optax.adam(0.0)
+    def _train(self, losses: Callable[[ContinuousFlow, DensityBatch, Any], Any]) -> Callable[[DensityBatch], Any]:
+        """An epoch of Adam with a rate of 0, which leaves the weights what they are, as a function of its samples."""
+        (params, unflatten), optimizer = flatten_model(self.flow), optax.adam(0.0)
+        epoch = make_epoch(_Objective(self.flow, losses), unflatten, optimizer, None)
+        compiled = jax.jit(epoch, compiler_options=small_products())
+        key = jax.random.key_data(jax.random.key(0))
+        state = start_state(optimizer, params, key, metrics=("failed",), ema=None)
+        order = np.arange(STEPS * len(self.points)).reshape(STEPS, -1)
+        return lambda samples: compiled(state, samples, order)[0]
 
-        def step(params, state, *inputs):
-            gradient = jax.grad(lambda params: loss(eqx.combine(params, static), *inputs))(params)
-            updates, state = optimizer.update(gradient, state)
-            return optax.apply_updates(params, updates), state
+    @property
+    def samples(self) -> DensityBatch:
+        """The samples of an epoch."""
+        points = np.tile(self.points, (STEPS, 1))
+        return DensityBatch(points, np.zeros(len(points), np.int32))
 
-        return jax.jit(step, compiler_options=small_products()), params, optimizer.init(params)
+    def matching_steps(self, *, coupled: bool) -> Callable[[], Any]:
+        """Draw noise and times, couple them on request, and take steps."""
+        matching, samples, generator = FlowMatching(), self.samples, np.random.default_rng(0)
+        train = self._train(
+            lambda flow, batch, key: flow.match(batch.inputs, matching, source=batch.source, key=key)  # pyright: ignore[reportArgumentType]
+        )
+        design = MatchingDesign(coupling="ot" if coupled else "independent")
+        order = np.arange(len(samples.inputs)).reshape(STEPS, -1)
+        return lambda: train(design.couple(samples, order, generator, scale=1.0, has_classes=False))
 
-    def matching_step(self, *, coupled: bool) -> Callable[[], Any]:
-        """Draw noise and times, couple them on request, and take a step."""
-        matching = FlowMatching()
-
-        def loss(flow: ContinuousFlow, points, key, source=None):
-            return flow.match(points, matching, source=source, key=key).mean()
-
-        step, params, state = self._step(loss)
-        generator, key, points = np.random.default_rng(0), jax.random.key(0), jnp.asarray(self.points)
-
-        def call() -> Any:
-            if not coupled:
-                return step(params, state, points, key)
-            noise = generator.standard_normal(self.points.shape, np.float32)
-            partners = OptimalTransport()(self.points, noise)
-            return step(params, state, points, key, jnp.asarray(noise[partners]))
-
-        return call
-
-    def likelihood_step(self, solver: Solver) -> Callable[[], Any]:
-        """A step of maximum likelihood with the exact trace."""
-        step, params, state = self._step(lambda flow, points: -flow.log_prob(points, solver=solver).mean())
-        points = jnp.asarray(self.points)
-        return lambda: step(params, state, points)
+    def likelihood_steps(self, solver: Solver) -> Callable[[], Any]:
+        """Steps of maximum likelihood with the exact trace."""
+        train, samples = self._train(lambda flow, batch, key: -flow.log_prob(batch.inputs, solver=solver)), self.samples  # pyright: ignore[reportArgumentType]
+        return lambda: train(samples)
 
     def sample(self, solver: Solver) -> Callable[[], Any]:
         """Samples from given noise."""
         noise = jnp.asarray(self.noise)
-        solve = jax.jit(
-            lambda noise: solve_inverse(self.flow, noise, solver, None)[0], compiler_options=small_products()
-        )
+        solve = jax.jit(lambda noise: solve_inverse(self.flow, noise, solver, None)[0])
         return lambda: solve(noise)
 
 
@@ -95,12 +112,12 @@ def row11(peer: Peer) -> Iterator[Row]:
     peer.prepare("matching", side.arrays(), tolerance=tolerance)
     layers = f"3-{WIDTH}-{WIDTH}-2 tanh"
     matching = [
-        Asked("torchcfm", "torchcfm", TARGET, side.matching_step(coupled=False)),
-        Asked("torchcfm, optimal transport", "torchcfm ot", TARGET, side.matching_step(coupled=True)),
+        Asked("torchcfm", "torchcfm", TARGET, side.matching_steps(coupled=False), STEPS),
+        Asked("torchcfm, optimal transport", "torchcfm ot", TARGET, side.matching_steps(coupled=True), STEPS),
     ]
     yield from compare(11, f"matching step, {BATCH} points, {layers}", matching, peer, 1, repetitions=9, inner=20)
     nfe = int(np.asarray(side.flow.forward(jnp.asarray(side.points), solver=solver).nfe).max())
-    step = [Asked("zuko", "zuko", TARGET, side.likelihood_step(solver))]
+    step = [Asked("zuko", "zuko", TARGET, side.likelihood_steps(solver), STEPS)]
     case = f"likelihood step, {BATCH} points, {layers}, exact trace, {tolerance:g}"
     yield from compare(11, case, step, peer, nfe, repetitions=7, inner=2)
     solution = solver.solve(side.flow.field, jnp.asarray(side.noise), s0=1.0, s1=0.0)

@@ -49,6 +49,10 @@ _MATCHED_STEPS = 500
 average over about a hundred steps, whose log-likelihood may fall before it rises."""
 
 
+_STEPS_PER_EVALUATION = 60
+"""Steps of flow matching that take as long as an evaluation of the validation rows, roughly."""
+
+
 def patience_of_matching(epochs: int, steps: int) -> int:
     """The number of epochs without improvement after which flow matching stops.
 
@@ -60,6 +64,18 @@ def patience_of_matching(epochs: int, steps: int) -> int:
         As many epochs as that, or more if they have too few steps.
     """
     return max(epochs, -(-_MATCHED_STEPS // steps))
+
+
+def epochs_per_evaluation_of_matching(steps: int) -> int:
+    """The number of epochs of flow matching after which the log-likelihood is evaluated, which takes a solve.
+
+    Args:
+        steps: The number of steps per epoch.
+
+    Returns:
+        One, or more if they have few steps.
+    """
+    return max(1, _STEPS_PER_EVALUATION // steps)
 
 
 class AbstractEstimator(BaseEstimator, metaclass=ABCMeta):
@@ -121,6 +137,10 @@ class AbstractEstimator(BaseEstimator, metaclass=ABCMeta):
         """The number of epochs without improvement after which training stops, if each has this many steps."""
         return self.n_iter_no_change
 
+    def _epochs_per_evaluation(self, steps: int) -> int:
+        """The number of epochs between two evaluations, if each has this many steps."""
+        return 1
+
     def _fit_ensemble(self, objective: AbstractObjective, rows: Rows, *, members: int) -> None:
         initial_params = None
         if self._is_warm_start():
@@ -133,14 +153,16 @@ class AbstractEstimator(BaseEstimator, metaclass=ABCMeta):
         epochs, batch_size = self._loop_length(len(rows.weights))
         fraction = self.validation_fraction if self.early_stopping else None
         steps = -(-round(len(rows.weights) * (1 - (fraction or 0))) // batch_size)
+        every = min(self._epochs_per_evaluation(steps), epochs)
         config = EnsembleConfig(
             members=members,
             validation_fraction=fraction,
+            passes=every,
             loop=LoopConfig(
-                epochs=epochs,
+                epochs=epochs // every,
                 batch_size=batch_size,
                 seed=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
-                patience=self._patience(steps) if self.early_stopping else None,
+                patience=-(-self._patience(steps) // every) if self.early_stopping else None,
             ),
             optimizer=OptimizerConfig(
                 learning_rate=self.learning_rate,
@@ -151,7 +173,7 @@ class AbstractEstimator(BaseEstimator, metaclass=ABCMeta):
         )
         progress = Lines(Console()) if self.verbose else Silent()
         self.ensemble_ = train_ensemble(objective, rows, config, progress, initial_params)
-        self.n_iter_ = len(self.ensemble_.losses)
+        self.n_iter_ = every * len(self.ensemble_.losses)
         self.loss_curve_ = self.ensemble_.losses
         self.best_loss_ = self.ensemble_.best_loss
         if self.ensemble_.diverged:

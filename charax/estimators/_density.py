@@ -18,6 +18,7 @@ from charax.estimators._base import (
     AbstractEstimator,
     ArrayLike,
     check_sample_weight,
+    epochs_per_evaluation_of_matching,
     patience_of_matching,
 )
 from charax.estimators._objectives import DensityObjective
@@ -70,7 +71,7 @@ class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AbstractEst
             only if all of them are strings.
         n_iter_ (int): The number of epochs that training took.
         loss_curve_ (list of float): The validation loss after each epoch; the loss of all rows if `early_stopping` is
-            False.
+            False. With flow matching, epochs of fewer than 60 steps are evaluated several at a time.
         best_loss_ (float): The loss of the selected weights.
         input_scale_ (Standardizer): The standardization of the features.
         ensemble_ (Ensemble): The selected weights; `ensemble_.model(0)` is the trained model.
@@ -231,6 +232,9 @@ class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AbstractEst
         if self.n_iter_no_change != "auto":
             return self.n_iter_no_change
         return patience_of_matching(30, steps) if self.objective == "matching" else 30
+
+    def _epochs_per_evaluation(self, steps: int) -> int:
+        return epochs_per_evaluation_of_matching(steps) if self.objective == "matching" else 1
 
     def _ema(self, rows: int) -> float | None:
         return None if self.objective == "likelihood" else 0.99

@@ -50,6 +50,8 @@ class EnsembleConfig:
     loop: LoopConfig
     optimizer: OptimizerConfig
     """With a learning rate and a weight decay, which are constant."""
+    passes: int = 1
+    """Passes over the rows in an epoch of the loop, that is between two evaluations."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ def train_ensemble(
     most = max(len(validation) for _, validation in splits)
     validation = _stack([validation for _, validation in splits], padded_size(most), padding)
     epochs, batch_size = loop.epochs or EPOCHS, loop.batch_size or BATCH_SIZE
-    steps = -(-train.shape[1] // batch_size)
+    steps = config.passes * -(-train.shape[1] // batch_size)
     program = _program(objective, config.optimizer.clip, config.optimizer.ema)
     rates = _Rates(np.float32(config.optimizer.learning_rate), np.float32(config.optimizer.weight_decay))
     data = rows.pad()
@@ -118,7 +120,8 @@ def train_ensemble(
     try:
         with ThreadPoolExecutor(threads) as pool:
             while len(losses) < epochs and not diverged and since_best < patience:
-                order = np.stack([make_batches(generator.permutation(each), batch_size, padding) for each in train])
+                one_pass = lambda rows: make_batches(generator.permutation(rows), batch_size, padding)
+                order = np.stack([np.concatenate([one_pass(rows) for _ in range(config.passes)]) for rows in train])
                 # What is to be compiled is compiled once, for the first group.
                 at_once = pool.map if losses and threads > 1 else map
                 result = catch_failed_solve(_train_epoch, program, groups, order, validation, data, rates, at_once)

@@ -17,6 +17,7 @@ from charax.estimators._base import (
     AbstractEstimator,
     ArrayLike,
     check_sample_weight,
+    epochs_per_evaluation_of_matching,
     patience_of_matching,
 )
 from charax.estimators._objectives import ConditionalDensityObjective
@@ -53,7 +54,7 @@ class FlowRegressor(RegressorMixin, AbstractEstimator):
             the solver's loop.
         learning_rate (float, default=3e-3): The learning rate of AdamW.
         weight_decay (float, default=0.01): The decoupled weight decay of AdamW.
-        max_iter (int, default=150): The maximum number of epochs.
+        max_iter (int, default=400): The maximum number of epochs.
         batch_size (int, default=64): The maximum number of rows per mini-batch.
         early_stopping (bool, default=True): Whether to set rows aside for validation, to select the weights by their
             log-likelihood, and to stop when it no longer improves. If False, training takes `max_iter` epochs, and the
@@ -75,7 +76,8 @@ class FlowRegressor(RegressorMixin, AbstractEstimator):
             only if all of them are strings.
         n_iter_ (int): The number of epochs that training took.
         loss_curve_ (list of float): The negative log-likelihood of the validation rows after each epoch, in
-            standardized units, averaged over the members; that of all rows if `early_stopping` is False.
+            standardized units, averaged over the members; that of all rows if `early_stopping` is False. With flow
+            matching, epochs of fewer than 60 steps are evaluated several at a time.
         best_loss_ (float): The loss of the selected weights, averaged over the members.
         input_scale_ (Standardizer): The standardization of the features.
         output_scale_ (Standardizer): The standardization of the targets.
@@ -121,7 +123,7 @@ class FlowRegressor(RegressorMixin, AbstractEstimator):
         adjoint="checkpoint",
         learning_rate=3e-3,
         weight_decay=0.01,
-        max_iter=150,
+        max_iter=400,
         batch_size=64,
         early_stopping=True,
         validation_fraction=0.1,
@@ -318,6 +320,9 @@ class FlowRegressor(RegressorMixin, AbstractEstimator):
         if self.n_iter_no_change != "auto":
             return self.n_iter_no_change
         return patience_of_matching(25, steps) if self.objective == "matching" else 25
+
+    def _epochs_per_evaluation(self, steps: int) -> int:
+        return epochs_per_evaluation_of_matching(steps) if self.objective == "matching" else 1
 
     def _ema(self, rows: int) -> float | None:
         return 0.99 if self.objective == "matching" else None

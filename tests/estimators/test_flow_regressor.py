@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from charax.estimators import FlowDensity, FlowRegressor
 
@@ -76,6 +77,18 @@ def test_the_patience_of_matching_counts_steps_where_an_epoch_has_few(kind):
     assert (few, patience(5, objective="matching")) == (500, 100)
     assert many == patience(1, objective="likelihood") < 50
     assert patience(1, objective="matching", n_iter_no_change=3) == 3
+
+
+def test_short_epochs_of_matching_are_evaluated_several_at_a_time():
+    """40 rows are 36 to train on and 2 steps: 30 epochs have as many steps as an evaluation is worth."""
+    X, y = np.random.default_rng(0).normal(size=(2, 40, 1))
+    small = FlowRegressor(members=1, width=4, frequencies=2, batch_size=18, random_state=0)
+    matched = clone(small).set_params(max_iter=65).fit(X, y[:, 0])
+    assert (len(matched.loss_curve_), matched.n_iter_) == (2, 60)
+    few = clone(small).set_params(max_iter=7).fit(X, y[:, 0])
+    assert (len(few.loss_curve_), few.n_iter_) == (1, 7)
+    likely = clone(small).set_params(max_iter=3, objective="likelihood", rtol=None, steps=2).fit(X, y[:, 0])
+    assert (len(likely.loss_curve_), likely.n_iter_) == (3, 3)
 
 
 def test_the_score_is_the_mean_log_density(fitted):

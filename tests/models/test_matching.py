@@ -36,6 +36,7 @@ from charax.models.matching import (
     OptimalTransport,
     UniformTimes,
     couple_batches,
+    exchange_partners,
 )
 from charax.nn import mlp
 from charax.solve import Solver
@@ -163,22 +164,42 @@ def test_coupling_stays_within_the_mini_batch_and_skips_padding():
     np.testing.assert_array_equal(halves, coupled)
 
 
-def test_rounds_of_small_groups_approach_the_coupling_of_all_rows():
-    start, end = GENERATOR.normal(size=(2, 256, 2))
+def test_exchanges_approach_the_coupling_of_all_rows():
+    start, end = GENERATOR.normal(size=(2, 1_000, 2))
     cost = lambda partners: np.square(start - partners).sum()
     least = cost(end[OptimalTransport()(start, end)])
-    order = np.arange(256).reshape(-1, 32)
-    costs = [cost(couple_batches(OptimalTransport(), start, end, order, rounds=rounds)) for rounds in (1, 2, 4, 16)]
+    costs = [cost(exchange_partners(start, end, rounds=rounds)) for rounds in (0, 1, 4, 16, 64)]
     assert costs == sorted(costs, reverse=True)
-    assert costs[0] > 1.3 * least
-    assert costs[-1] < 1.05 * least
-    coupled = couple_batches(OptimalTransport(), start, end, order, rounds=16)
-    assert {tuple(row) for row in coupled} == {tuple(row) for row in end}
-    other = couple_batches(OptimalTransport(), start, end, order, rounds=2, generator=np.random.default_rng(1))
-    assert not np.array_equal(other, couple_batches(OptimalTransport(), start, end, order, rounds=2))
+    assert costs[0] == cost(end)
+    left = (np.array(costs) - least) / (cost(end) - least)
+    assert (left[1:] < [0.4, 0.15, 0.03, 0.005]).all()
+    exchanged = exchange_partners(start, end)
+    assert {tuple(row) for row in exchanged} == {tuple(row) for row in end}
+    other = exchange_partners(start, end, generator=np.random.default_rng(1))
+    assert not np.array_equal(other, exchanged)
 
 
-@pytest.mark.parametrize("rounds", [1, 4])
+def test_exchanges_within_classes_are_those_of_each_class():
+    start, end, classes = *GENERATOR.normal(size=(2, 300, 3)), GENERATOR.choice(["a", "b", "c"], 300)
+    exchanged = exchange_partners(start, end, classes=classes, rounds=64)
+    for name in "abc":
+        rows = classes == name
+        assert {tuple(row) for row in exchanged[rows]} == {tuple(row) for row in end[rows]}
+        cost = lambda partners, rows=rows: np.square(start[rows] - partners).sum()
+        least = cost(end[rows][OptimalTransport()(start[rows], end[rows])])
+        assert cost(exchanged[rows]) - least < 0.05 * (cost(end[rows]) - least)
+
+
+def test_exchanges_take_images_and_few_rows():
+    start, end = GENERATOR.normal(size=(2, 7, 2, 2, 1))
+    exchanged = exchange_partners(start, end, rounds=64)
+    assert exchanged.shape == end.shape
+    differences = lambda u: (u[:, None] - u[None]).reshape(7, 7, -1)
+    assert (np.einsum("ijk,ijk->ij", differences(start), differences(exchanged)) >= 0).all()  # no two would gain
+    np.testing.assert_array_equal(exchange_partners(start[:1], end[:1]), end[:1])
+
+
+@pytest.mark.parametrize("rounds", [0, 4])
 @pytest.mark.parametrize(
     ("coupling", "is_skewed"),
     [(IndependentCoupling(), False), (OptimalTransport(), False), (OptimalTransport(condition_weight=0.0), True)],
@@ -190,7 +211,9 @@ def test_source_of_each_class_is_unskewed_under_coupling(coupling, is_skewed, ro
     start = (4.0 * classes - 2 + GENERATOR.normal(size=1_024))[:, None]
     end = GENERATOR.normal(size=(1_024, 1))
     order = np.arange(1_024).reshape(-1, 128)
-    source = couple_batches(coupling, start, end, order, classes, rounds=rounds)[classes == 1, 0]
+    coupled = couple_batches(coupling, start, end, order, classes)
+    within = None if is_skewed else classes
+    source = exchange_partners(start, coupled, classes=within, rounds=rounds)[classes == 1, 0]
     probability = scipy.stats.kstest(source, "norm").pvalue
     assert (probability < 1e-6) if is_skewed else (probability > 0.01)
 

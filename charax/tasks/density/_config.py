@@ -37,7 +37,7 @@ _MATCHING_STEPS = 100
 """Least numbers of passes over the data, and of steps, in an epoch of flow matching: the evaluation at its end solves,
 and would take most of the time."""
 _EVALUATED = 1_000
-"""Images of a split that are evaluated by default, if the flow is matched."""
+"""Images of a split, and validation points of a toy, that are evaluated by default if the flow is matched."""
 
 
 @dataclass(frozen=True)
@@ -120,8 +120,9 @@ class DensityConfig(AbstractConfig):
     points: int = 25_600
     """Training points of a toy data set."""
     evaluated: int | None = None
-    """Maximum number of validation images, and of test images, that are evaluated: the first ones after shuffling. By
-    default all; 1,000 for flow matching of images, whose evaluation takes longer than their training."""
+    """Maximum number of validation samples, and of test samples, that are evaluated: the first ones after shuffling. By
+    default all; with flow matching, whose evaluation may take longer than its training, 1,000 images of either split
+    and 1,000 validation points of a toy."""
     shrink: int = 1
     """Average squares of this many pixels per side first."""
     solver: SolverConfig = field(default_factory=SolverConfig)
@@ -232,8 +233,11 @@ class DensityConfig(AbstractConfig):
             mean, std = logit_moments(loaded.train.inputs, loaded.levels)
             spec = replace(spec, logit_mean=mean, logit_std=std)
         splits = Splits(*(spec.batch(*split) for split in (loaded.train, loaded.validation, loaded.test)))
-        count = self.evaluated or (_EVALUATED if spec.logit_mean else None)
-        held_out = {name: _first(getattr(splits, name), count) for name in ("validation", "test")}
+        matched_toy = self.objective != "likelihood" and self.data in data.TOYS
+        held_out = {
+            name: _first(getattr(splits, name), self.evaluated or (_EVALUATED if is_large else None))
+            for name, is_large in {"validation": spec.logit_mean or matched_toy, "test": spec.logit_mean}.items()
+        }
         return TaskData(
             splits._replace(train=self._repeat(splits.train, spec.levels, self._is_coupled(spec)), **held_out),
             spec,

@@ -6,12 +6,22 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from charax.data import AbstractStoredRows, Split
-from charax.models.matching import COUPLINGS, PATHS, TIMES, FlowMatching, OptimalTransport, couple_batches
+from charax.models.matching import (
+    COUPLINGS,
+    PATHS,
+    TIMES,
+    FlowMatching,
+    OptimalTransport,
+    couple_batches,
+    exchange_partners,
+)
 from charax.tasks.density._names import CouplingName, PathName, TimesName
 from charax.tasks.density._spec import DensityBatch
 
-_ROUNDS, _SIZE, _SIZE_OF_CLASSES = 16, 32, 128
-"""Rounds in which partners are exchanged, within groups of so many rows: of all, or of several classes."""
+_SIZE, _LARGE_SIZE = 32, 128
+"""Partners are first chosen within so many rows; within more of them if there are few, or they have classes."""
+_ROUNDS, _ROUNDS_BETWEEN_DATA = 12, 24
+"""Then they are exchanged between all rows in so many rounds. A likelihood does not ask for the straightest paths."""
 _COLUMN_WEIGHT = 100.0
 """Cost of a squared distance of 1 between standardized columns of context, of which no two rows are equal."""
 
@@ -75,14 +85,14 @@ class MatchingDesign:
                 "independent"
             )
         if train.source is None:
-            source = scale * generator.standard_normal(train.inputs.shape, np.float32)
+            source, rounds = scale * generator.standard_normal(train.inputs.shape, np.float32), _ROUNDS
         else:
-            source = train.source[generator.permutation(len(train.source))]
+            source, rounds = train.source[generator.permutation(len(train.source))], _ROUNDS_BETWEEN_DATA
         # Slices, because in many processes only rows that are asked for are in memory.
         inputs, targets = train.inputs[:], train.targets[:] if has_classes else None
         if train.context is None:
-            return train._replace(source=self._couple(inputs, source, order, targets, generator))
-        # A single round: after an exchange, a partner no longer tells whose context it was drawn for.
+            return train._replace(source=self._couple(inputs, source, targets, generator, rounds))
+        # Once: after an exchange, a partner no longer tells whose context it was drawn for.
         coupling = OptimalTransport(_COLUMN_WEIGHT) if self.coupling == "ot" else COUPLINGS[self.coupling]
         condition = _join(train.context[:], targets)
         return train._replace(source=couple_batches(coupling, inputs, source, order, condition))
@@ -91,20 +101,16 @@ class MatchingDesign:
         self,
         inputs: Float[np.ndarray, "n *state"],
         source: Float[np.ndarray, "n *state"],
-        order: Int[np.ndarray, "steps batch"],
         classes: Int[np.ndarray, "n"] | None,
         generator: np.random.Generator,
+        rounds: int,
     ) -> Float[np.ndarray, "n *state"]:
         if self.coupling == "independent":
             return source
-        size = _SIZE if classes is None else _SIZE_OF_CLASSES
-        return couple_batches(
-            COUPLINGS[self.coupling],
-            *(inputs, source, order, classes),
-            size=size,
-            rounds=_ROUNDS,
-            generator=generator,
-        )
+        size = _LARGE_SIZE if classes is not None or len(inputs) <= _LARGE_SIZE else _SIZE
+        rows = generator.permutation(len(inputs))[None]
+        coupled = couple_batches(COUPLINGS[self.coupling], inputs, source, rows, classes, size=size)
+        return exchange_partners(inputs, coupled, rounds=rounds, classes=classes, generator=generator)
 
     def pair(self, samples: Split, source: Split) -> DensityBatch:
         """Choose partners among samples of another data set, once.
@@ -124,7 +130,7 @@ class MatchingDesign:
         rows = np.arange(len(samples.inputs))
         partners = np.resize(np.arange(len(source.inputs)), len(rows))
         drawn = source.inputs[partners]
-        coupled = self._couple(samples.inputs, drawn, rows[None], None, np.random.default_rng(0))
+        coupled = self._couple(samples.inputs, drawn, None, np.random.default_rng(0), _ROUNDS_BETWEEN_DATA)
         return DensityBatch(samples.inputs, samples.targets, source=coupled)
 
 

@@ -74,6 +74,17 @@ def test_a_source_of_its_own_is_permuted_in_every_epoch():
     np.testing.assert_array_equal(np.sort(first, axis=0), source)
 
 
+def test_matched_toys_are_validated_with_fewer_points_than_they_are_tested_with():
+    """An epoch of matching takes a second, the likelihood of 5,000 points does, too."""
+    config = dataclasses.replace(CONFIG, data="moons", objective="matching", evaluated=None)
+    by_likelihood = dataclasses.replace(config, objective="likelihood").load_data().splits
+    splits = config.load_data().splits
+    assert (len(splits.validation.inputs), len(splits.test.inputs)) == (1_000, 10_240)
+    assert len(by_likelihood.validation.inputs) == 5_120
+    np.testing.assert_array_equal(splits.validation.inputs, by_likelihood.validation.inputs[:1_000])
+    assert len(dataclasses.replace(config, evaluated=70).load_data().splits.test.inputs) == 70
+
+
 def test_small_data_are_repeated_within_an_epoch_of_matching(blob):
     repeated = dataclasses.replace(CONFIG, data=str(blob)).load_data().splits.train
     once = dataclasses.replace(CONFIG, data=str(blob), objective="likelihood").load_data().splits.train

@@ -6,7 +6,6 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from hypothesis import strategies as st
 
-
 _BELOW = {"validation_fraction": st.floats(0.01, 0.79)}
 """Fractions that must leave something for the other splits."""
 

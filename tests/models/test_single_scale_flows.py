@@ -49,7 +49,7 @@ def test_log_densities_are_those_of_the_autodiff_jacobian(method):
     def both(x):
         result = flow.forward(x, solver=SOLVER, trace=ExactTrace())
         end = lambda one: (
-            flow.flow.forward(flow._standardize(one[None])[0], solver=Solver("dopri5", steps=16)).u[0].ravel()
+            flow.flow.forward(flow.scale_pixels(one[None])[0], solver=Solver("dopri5", steps=16)).u[0].ravel()
         )
         return result, jax.vmap(jax.jacfwd(end))(x).reshape(2, 16, 16)
 

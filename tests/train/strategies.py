@@ -41,7 +41,8 @@ def _leave_out_what_does_not_apply(density: dict[str, Any]) -> dict[str, Any]:
     """Densities refuse the parts of flow matching without it, penalties of a solve that is not made, classes to hide
     where there are none, and probes of a trace that has none; and almost everything with a source other than noise."""
     if density["objective"] == "matching" and density["source"] is not None:
-        density = {**density, "conditional": False, "context": (), "trace": None, "probes": None, "preset": "small"}
+        none = dict.fromkeys(("trace", "probes", "pixels"))
+        density = {**density, **none, "conditional": False, "context": (), "preset": "small"}
     else:
         density = {**density, "source": None}
     if not density["conditional"]:

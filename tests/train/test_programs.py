@@ -161,7 +161,7 @@ def conditional_images() -> Case:
 
     def sample(x: dict[str, np.ndarray]) -> Array:
         state = flow.flow.inverse(jnp.asarray(noise), solver=task.solver, context=jnp.asarray(condition)).u  # pyright: ignore[reportAttributeAccessIssue]
-        return flow.pixels.quantise(flow.pixels.expit(flow._restore(state)))  # pyright: ignore[reportAttributeAccessIssue]
+        return flow.pixels.quantise(flow.to_pixels(state))  # pyright: ignore[reportAttributeAccessIssue]
 
     return Case(
         TrainedModel(task, flow),

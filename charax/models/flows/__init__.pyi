@@ -16,6 +16,9 @@ from ._guidance import hide_context as hide_context
 from ._multiscale import MultiScaleFlow as MultiScaleFlow
 from ._path import FlowPath as FlowPath
 from ._path import follow_flow as follow_flow
+from ._pixel_scaling import AbstractPixelScaling as AbstractPixelScaling
+from ._pixel_scaling import NormalQuantiles as NormalQuantiles
+from ._pixel_scaling import StandardizedLogits as StandardizedLogits
 from ._pixels import Pixels as Pixels
 from ._scales import plan_scales as plan_scales
 from ._single_scale import SingleScaleFlow as SingleScaleFlow

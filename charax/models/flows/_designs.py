@@ -15,6 +15,7 @@ from charax.models.flows._continuous import ContinuousFlow
 from charax.models.flows._fields import image_flow_field, unet_flow_field, vector_flow_field
 from charax.models.flows._flow import AbstractFlow
 from charax.models.flows._multiscale import MultiScaleFlow
+from charax.models.flows._pixel_scaling import NormalQuantiles, StandardizedLogits
 from charax.models.flows._pixels import Pixels
 from charax.models.flows._single_scale import SingleScaleFlow, state_shape
 from charax.nn import count_parameters
@@ -202,6 +203,10 @@ class SingleScaleFlowDesign(AbstractFlowDesign):
     """The mean logit of every pixel, row by row."""
     std: tuple[float, ...] = ()
     """The standard deviation of the logit of every pixel."""
+    edges: tuple[float, ...] = ()
+    """The edges of the bins of `probabilities`, from 0 to 1."""
+    probabilities: tuple[tuple[float, ...], ...] = ()
+    """A histogram of every pixel, row by row, through which it becomes normal; instead of the moments of its logit."""
 
     def build(self, shape: tuple[int, ...], *, key: PRNGKeyArray) -> SingleScaleFlow:
         field = unet_flow_field(
@@ -214,7 +219,12 @@ class SingleScaleFlowDesign(AbstractFlowDesign):
             context=self.classes,
             key=key,
         )
-        return SingleScaleFlow(field, shape, pixels=Pixels(self.levels, self.alpha), mean=self.mean, std=self.std)
+        pixels = Pixels(self.levels, self.alpha)
+        if self.edges:
+            scaling = NormalQuantiles(shape, edges=self.edges, probabilities=self.probabilities)
+        else:
+            scaling = StandardizedLogits(shape, pixels, mean=self.mean, std=self.std)
+        return SingleScaleFlow(field, shape, pixels=pixels, scaling=scaling)
 
 
 class PaperFlow(NamedTuple):

@@ -141,7 +141,7 @@ def _follow(
         raise ValueError("a flow of images dequantises, so it needs key=…")
     noise_key, key = split_key(key)
     if isinstance(flow, SingleScaleFlow):
-        state, log_det = flow._standardize(flow.pixels.dequantise(samples, key=noise_key))
+        state, log_det = flow.scale_pixels(flow.pixels.dequantise(samples, key=noise_key))
         piece = _solve(flow.flow, state, solver, trace, context, at, key)
         return [piece], piece.u, jax.vmap(flow.flow.base_log_prob)(piece.u), log_det
     assert isinstance(flow, MultiScaleFlow)

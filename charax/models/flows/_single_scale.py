@@ -3,12 +3,12 @@
 import math
 
 import equinox as eqx
-import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from charax.fields import AbstractField, describe_field
 from charax.models.flows._continuous import ContinuousFlow
 from charax.models.flows._flow import AbstractFlow, FlowResult
+from charax.models.flows._pixel_scaling import AbstractPixelScaling, StandardizedLogits
 from charax.models.flows._pixels import Pixels
 from charax.models.flows._traces import AbstractTrace, Hutchinson
 from charax.models.matching import FlowMatching
@@ -17,7 +17,7 @@ from charax.solve import Solver
 
 
 class SingleScaleFlow(AbstractFlow):
-    """A flow of NHWC images of whole grey levels: their logits, standardized pixel by pixel, and one continuous flow.
+    """A flow of NHWC images of whole grey levels: a map of every pixel by itself, and one continuous flow.
 
     Squares of 2 x 2 pixels are channels of the flow's state where the sides are even. A multi-scale flow has a field
     for every scale and must be trained by likelihood; this one can be matched.
@@ -39,9 +39,8 @@ class SingleScaleFlow(AbstractFlow):
 
     flow: ContinuousFlow
     pixels: Pixels
+    scaling: AbstractPixelScaling
     shape: tuple[int, ...] = eqx.field(static=True)
-    mean: tuple[float, ...] = eqx.field(static=True)
-    std: tuple[float, ...] = eqx.field(static=True)
 
     def __init__(
         self,
@@ -49,31 +48,22 @@ class SingleScaleFlow(AbstractFlow):
         shape: tuple[int, ...],
         *,
         pixels: Pixels | None = None,
-        mean: tuple[float, ...] = (),
-        std: tuple[float, ...] = (),
+        scaling: AbstractPixelScaling | None = None,
     ):
         """Check and store the parts of the flow.
 
         Args:
-            field: The vector field of the standardized logits, in the shape of `state_shape`.
+            field: The vector field of the scaled pixels, in the shape of `state_shape`.
             shape: The shape of one image: height, width, channels.
             pixels: How grey levels become continuous; 256 levels by default.
-            mean: The mean logit of every pixel, row by row; 0 if left out.
-            std: The standard deviation of the logit of every pixel; 1 if left out.
+            scaling: How they become the state of the flow; their logits by default.
 
         Raises:
-            ValueError: If the shape is not that of an image, or there is not one mean and one positive standard
-                deviation per pixel.
+            ValueError: If the shape is not that of an image.
         """
-        size = math.prod(shape)
-        for name, values in (("mean", mean), ("std", std)):
-            if values and len(values) != size:
-                raise ValueError(f"{name} must have {size} numbers, one per pixel and channel, got {len(values)}")
-        if not all(value > 0 for value in std):
-            raise ValueError("every std must be above 0")
         self.flow = ContinuousFlow(field, state_shape(shape))
         self.pixels, self.shape = pixels or Pixels(), tuple(shape)
-        self.mean, self.std = mean or (0.0,) * size, std or (1.0,) * size
+        self.scaling = scaling or StandardizedLogits(shape, self.pixels)
 
     def __repr__(self) -> str:
         return summarize(self, describe_field(self.flow.field), f"shape {self.shape}")
@@ -106,7 +96,7 @@ class SingleScaleFlow(AbstractFlow):
         Returns:
             The points in the base distribution with the log-densities of `u`.
         """
-        state, log_det = self._standardize(u)
+        state, log_det = self.scale_pixels(u)
         result = self.flow.forward(
             state,
             solver=solver,
@@ -168,7 +158,7 @@ class SingleScaleFlow(AbstractFlow):
         key: PRNGKeyArray,
     ) -> Float[Array, "batch"]:
         noise_key, key = split_key(key)
-        state, _ = self._standardize(self.pixels.dequantise(u, key=noise_key))
+        state, _ = self.scale_pixels(self.pixels.dequantise(u, key=noise_key))
         return self.flow.match(state, matching, source=source, context=context, key=key)
 
     def loss(self, log_prob: Float[Array, "batch"]) -> Float[Array, "batch"]:
@@ -191,12 +181,12 @@ class SingleScaleFlow(AbstractFlow):
         """Show states of the flow as images.
 
         Args:
-            state: Standardized logits, as the flow has them.
+            state: Scaled pixels, as the flow has them.
 
         Returns:
             Images with pixels in [0, 1].
         """
-        return self.pixels.expit(self._restore(state))
+        return self.scaling.inverse(unsqueeze(state) if self._is_squeezed else state)
 
     @property
     def noise_shape(self) -> tuple[int, ...]:
@@ -210,21 +200,23 @@ class SingleScaleFlow(AbstractFlow):
         context: Float[Array, "batch *_"] | None = None,
     ) -> Float[Array, "batch *state"]:
         state = self.flow.generate(noise, solver=solver, context=context)
-        return self.pixels.quantise(self.pixels.expit(self._restore(state)))
+        return self.pixels.quantise(self.to_pixels(state))
 
-    def _standardize(self, x: Array) -> tuple[Array, Array]:
-        """The flow's state, and the log-determinant of the map to it."""
+    def scale_pixels(
+        self, x: Float[Array, "batch height width channels"]
+    ) -> tuple[Float[Array, "batch *state"], Float[Array, "batch"]]:
+        """Invert `to_pixels`.
+
+        Args:
+            x: Images with pixels in [0, 1].
+
+        Returns:
+            The states of the flow, and the log-determinant of the map to them.
+        """
         if x.shape[1:] != self.shape:
             raise ValueError(f"this flow is for images of shape {self.shape}, and a batch of them; got {x.shape}")
-        logits, log_det = self.pixels.logit(x)
-        mean, std = (jnp.asarray(each, x.dtype).reshape(self.shape) for each in (self.mean, self.std))
-        state = (logits - mean) / std
-        return squeeze(state) if self._is_squeezed else state, log_det - sum(map(math.log, self.std))
-
-    def _restore(self, state: Array) -> Array:
-        """The logits of a state."""
-        mean, std = (jnp.asarray(each, state.dtype).reshape(self.shape) for each in (self.mean, self.std))
-        return mean + std * (unsqueeze(state) if self._is_squeezed else state)
+        state, log_det = self.scaling.forward(x)
+        return squeeze(state) if self._is_squeezed else state, log_det
 
     @property
     def _is_squeezed(self) -> bool:

@@ -8,8 +8,8 @@ from charax import data, models, solve, train
 from charax.data import Separator
 from charax.models import FlowMethod
 from charax.tasks import density
-from charax.tasks.density._designs import logit_moments, preset_design
-from charax.tasks.density._names import CouplingName, Objective, PathName, TimesName
+from charax.tasks.density._designs import alpha_of, preset_design
+from charax.tasks.density._names import CouplingName, Objective, PathName, PixelsName, TimesName
 from charax.train import (
     ADDED_LATER,
     BATCH_SIZE,
@@ -105,6 +105,10 @@ class DensityConfig(AbstractConfig):
     times: TimesName | None = None
     """Flow matching: the distribution of the times. By default data: logit-normal with most of the times near the
     data; uniform with a source."""
+    pixels: PixelsName | None = field(default=None, metadata=ADDED_LATER)
+    """Flow matching of images: how pixels become numbers without bounds. By default quantiles: each through a histogram
+    of its own to a normal distribution, so that the flow learns how pixels depend on each other. logit: the logit of
+    each, standardized."""
     passes: int | None = None
     """Passes over the training data per epoch, that is between two evaluations. By default 1; 4 for flow matching of
     points and tables, and more for small ones."""
@@ -178,7 +182,14 @@ class DensityConfig(AbstractConfig):
             return
         if self.objective != "matching":
             raise ValueError("a source other than noise has no likelihood: add --objective matching")
-        defaults = {"conditional": False, "context": (), "trace": None, "probes": None, "preset": "small"}
+        defaults = {
+            "pixels": None,
+            "conditional": False,
+            "context": (),
+            "trace": None,
+            "probes": None,
+            "preset": "small",
+        }
         for name, default in defaults.items():
             if getattr(self, name) != default:
                 raise ValueError(f"a flow from a source other than noise has no {name}: leave it out")
@@ -229,14 +240,21 @@ class DensityConfig(AbstractConfig):
         spec = density.DensitySpec.from_data(
             loaded, conditional=self.conditional, flip=self._has_flips, context=self.context
         )
-        if loaded.levels is not None and self.objective != "likelihood":
-            mean, std = logit_moments(loaded.train.inputs, loaded.levels)
-            spec = replace(spec, logit_mean=mean, logit_std=std)
+        if self.pixels is not None and (loaded.levels is None or self.objective == "likelihood"):
+            raise ValueError("pixels are scaled for flow matching of images: leave --pixels out, or match images")
+        matched_image = loaded.levels is not None and self.objective != "likelihood"
+        if loaded.levels is not None and matched_image:
+            if self.pixels == "logit":
+                mean, std = density.logit_moments(loaded.train.inputs, loaded.levels, alpha_of(loaded.levels))
+                spec = replace(spec, logit_mean=mean, logit_std=std)
+            else:
+                edges, probabilities = density.pixel_histograms(loaded.train.inputs, loaded.levels)
+                spec = replace(spec, edges=edges, probabilities=probabilities)
         splits = Splits(*(spec.batch(*split) for split in (loaded.train, loaded.validation, loaded.test)))
         matched_toy = self.objective != "likelihood" and self.data in data.TOYS
         held_out = {
             name: _first(getattr(splits, name), self.evaluated or (_EVALUATED if is_large else None))
-            for name, is_large in {"validation": spec.logit_mean or matched_toy, "test": spec.logit_mean}.items()
+            for name, is_large in {"validation": matched_image or matched_toy, "test": matched_image}.items()
         }
         return TaskData(
             splits._replace(train=self._repeat(splits.train, spec.levels, self._is_coupled(spec)), **held_out),
@@ -281,7 +299,13 @@ class DensityConfig(AbstractConfig):
             )
         design, solver = self.design(spec.shape, spec.levels, classes=len(spec.classes) + len(spec.context))
         if isinstance(design, models.SingleScaleFlowDesign):
-            design = replace(design, mean=spec.logit_mean, std=spec.logit_std)
+            design = replace(
+                design,
+                mean=spec.logit_mean,
+                std=spec.logit_std,
+                edges=spec.edges,
+                probabilities=spec.probabilities,
+            )
         hidden = 0.1 if spec.classes and spec.levels is not None else 0.0
         return density.DensityTask(
             design=design,

@@ -5,13 +5,7 @@ from typing import TYPE_CHECKING
 from charax import data, models, solve
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
-    from numpy import ndarray
-
     from charax.tasks.density._config import DensityConfig
-
-_MOMENT_IMAGES = 10_000
-"""Images of which the moments of the logits are taken."""
 
 
 def preset_design(config: "DensityConfig", levels: int | None) -> tuple["models.AbstractFlowDesign", "solve.Solver"]:
@@ -31,9 +25,9 @@ def preset_design(config: "DensityConfig", levels: int | None) -> tuple["models.
             )
         return models.paper_flow_design(config.data, config.method), models.PAPER_FLOW_SOLVER
     if config.objective != "likelihood":
-        design = models.SingleScaleFlowDesign(config.method, levels=levels, alpha=_alpha(levels))
+        design = models.SingleScaleFlowDesign(config.method, levels=levels, alpha=alpha_of(levels))
         return design, solve.Solver("dopri5", rtol=1e-3, atol=1e-3)
-    design = models.ImageFlowDesign(config.method, width=24, depth=2, levels=levels, alpha=_alpha(levels))
+    design = models.ImageFlowDesign(config.method, width=24, depth=2, levels=levels, alpha=alpha_of(levels))
     return design, solve.Solver("bosh3", rtol=1e-2, atol=1e-2)
 
 
@@ -57,20 +51,6 @@ def _vector_preset(config: "DensityConfig") -> "models.VectorFlowDesign":
     return models.VectorFlowDesign(config.method, width=32 if small else 68, timed=False, end_time=10.0, scale=0.1**0.5)
 
 
-def _alpha(levels: int) -> float:
+def alpha_of(levels: int) -> float:
     """How far the logit stays away from black and white."""
     return 1e-6 if levels == 256 else 1e-2
-
-
-def logit_moments(
-    images: "Float[ndarray, 'n height width channels']", levels: int
-) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """The mean and the standard deviation of the logit of every pixel, with one draw of noise per image."""
-    import numpy as np
-    from scipy.special import logit
-
-    rows, alpha = images[:_MOMENT_IMAGES], _alpha(levels)
-    noise = np.random.default_rng(0).uniform(size=rows.shape)
-    logits = logit(alpha + (1 - 2 * alpha) * (rows + noise) / levels)
-    flat = logits.reshape(len(rows), -1)
-    return tuple(flat.mean(axis=0).tolist()), tuple(flat.std(axis=0).clip(min=1e-2).tolist())

@@ -1,12 +1,13 @@
 """What a flow must know about its data, and the samples that it is trained on."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from jaxtyping import Float, Int, Shaped
 from numpy import argsort, asarray, concatenate, ndarray
 
 from charax.data import AbstractStoredRows, DensityData, Standardizer, TableEncoder
+from charax.train import ADDED_LATER
 
 
 class DensityBatch(NamedTuple):
@@ -72,6 +73,10 @@ class DensitySpec:
     """The mean logit of every pixel of the training images, for a flow that standardizes them."""
     logit_std: tuple[float, ...] = ()
     """The standard deviation of the logit of every pixel."""
+    edges: tuple[float, ...] = field(default=(), metadata=ADDED_LATER)
+    """The edges of the bins of histograms, from 0 to 1, for a flow that makes every pixel normal."""
+    probabilities: tuple[tuple[float, ...], ...] = field(default=(), metadata=ADDED_LATER)
+    """The probability of every bin, for every pixel of the training images."""
 
     @classmethod
     def from_data(

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from charax.models.flows import Hutchinson
+from charax.models.flows import Hutchinson, NormalQuantiles, SingleScaleFlow, StandardizedLogits
 from charax.tasks.density import DensityConfig, DensityTask
 from charax.train import LoopConfig, load_run
 
@@ -31,13 +31,25 @@ def config(pictures) -> DensityConfig:
     )
 
 
-def test_logits_of_the_training_images_are_standardized_pixel_by_pixel(config):
-    data = config.load_data()
+@pytest.mark.parametrize(("pixels", "tolerance"), [("logit", 0.2), (None, 0.3)])
+def test_pixels_of_the_training_images_have_mean_0_and_deviation_1(config, pixels, tolerance):
+    data = dataclasses.replace(config, pixels=pixels).load_data()
     flow = config.build_task(data.spec).build(jax.random.key(0))
+    assert isinstance(flow, SingleScaleFlow)
+    assert isinstance(flow.scaling, StandardizedLogits if pixels else NormalQuantiles)
     x = flow.pixels.dequantise(jnp.asarray(data.splits.train.inputs), key=jax.random.key(0))
-    state, _ = flow._standardize(x)
-    np.testing.assert_allclose(state.mean(0), 0, atol=0.2)
-    np.testing.assert_allclose(state.std(0), 1, atol=0.2)
+    state, _ = flow.scale_pixels(x)
+    np.testing.assert_allclose(state.mean(0), 0, atol=tolerance)
+    np.testing.assert_allclose(state.std(0), 1, atol=tolerance)
+    # Half of the images are dark: nothing between two peaks, or a normal distribution.
+    middle = float((jnp.abs(state) < 0.3).mean())
+    assert middle < 0.1 if pixels else 0.2 < middle < 0.28
+
+
+@pytest.mark.parametrize("change", [{"objective": "likelihood"}, {"data": "moons"}])
+def test_only_pixels_of_matched_images_can_be_scaled(config, change):
+    with pytest.raises(ValueError, match="leave --pixels out"):
+        dataclasses.replace(config, pixels="logit", **change).load_data()
 
 
 def test_a_run_with_classes_draws_them_by_name_with_guidance(pictures, ask, tmp_path):
@@ -56,7 +68,7 @@ def test_a_run_with_classes_draws_them_by_name_with_guidance(pictures, ask, tmp_
     assert (drawn[0] != drawn[3]).any()
     task = load_run(tmp_path / "run").trained.task
     assert isinstance(task, DensityTask)
-    assert (task.hidden_classes, len(task.spec.logit_std)) == (0.1, 16)
+    assert (task.hidden_classes, len(task.spec.probabilities)) == (0.1, 16)
 
 
 def test_guidance_needs_classes_that_were_hidden(config):

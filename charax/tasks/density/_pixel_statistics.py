@@ -1,0 +1,104 @@
+"""What a flow of images must know about each of their pixels."""
+
+import itertools
+
+import numpy as np
+from jaxtyping import Float, Int
+from scipy.special import logit
+
+from charax.data import AbstractStoredRows
+
+_MOMENT_IMAGES, _COUNTED_IMAGES = 10_000, 60_000
+"""Images of which the moments of the logits, and the histograms, are taken."""
+_ROWS = 4_096
+"""Images that are counted at once."""
+_BINS = 16
+
+
+def logit_moments(
+    images: Float[np.ndarray, "n height width channels"] | AbstractStoredRows, levels: int, alpha: float
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Compute the mean and the standard deviation of the logit of every pixel, with one draw of noise per image.
+
+    ```python
+    import numpy as np
+    from charax.tasks.density import logit_moments
+
+    mean, std = logit_moments(np.zeros((100, 1, 1, 1)), 256, 1e-6)
+    assert mean[0] < -5
+    ```
+
+    Args:
+        images: Images of whole grey levels.
+        levels: The number of grey levels.
+        alpha: Keeps the logit away from black and white.
+
+    Returns:
+        The means and the standard deviations, row by row.
+    """
+    rows = images[:_MOMENT_IMAGES]
+    noise = np.random.default_rng(0).uniform(size=rows.shape)
+    logits = logit(alpha + (1 - 2 * alpha) * (rows + noise) / levels)
+    flat = logits.reshape(len(rows), -1)
+    return tuple(flat.mean(axis=0).tolist()), tuple(flat.std(axis=0).clip(min=1e-2).tolist())
+
+
+def pixel_histograms(
+    images: Float[np.ndarray, "n height width channels"] | AbstractStoredRows, levels: int
+) -> tuple[tuple[float, ...], tuple[tuple[float, ...], ...]]:
+    """Compute a histogram of every pixel. The bins are those in which all pixels together are most likely.
+
+    One image more is counted whose pixels have the distribution of all pixels, so that no bin is empty.
+
+    ```python
+    import numpy as np
+    from charax.tasks.density import pixel_histograms
+
+    black_or_white = np.array([0.0, 0.0, 3.0]).reshape(3, 1, 1, 1)
+    edges, (histogram,) = pixel_histograms(black_or_white, 4)
+    assert edges == (0.0, 0.25, 0.75, 1.0) and abs(histogram[0] - 2 / 3) < 1e-6
+    ```
+
+    Args:
+        images: Images of whole grey levels.
+        levels: The number of grey levels.
+
+    Returns:
+        The edges of the bins, from 0 to 1, and the probability of every bin, for every pixel, row by row.
+    """
+    count = min(len(images), _COUNTED_IMAGES)
+    size = int(np.prod(images.shape[1:]))
+    counts = np.zeros(size * levels, np.int64)
+    for first in range(0, count, _ROWS):
+        part = np.asarray(images[first : min(first + _ROWS, count)]).reshape(-1, size).astype(np.int64)
+        counts += np.bincount((part + levels * np.arange(size)).ravel(), minlength=len(counts))
+    counts = counts.reshape(size, levels)
+    edges = _split_levels(counts.sum(axis=0), _BINS)
+    bins = np.add.reduceat(counts, edges[:-1], axis=1)
+    # A level that never occurred is as rare as can be, and not impossible.
+    pooled = np.maximum(bins.sum(axis=0), 1)
+    probabilities = (bins + pooled / pooled.sum()) / (count + 1)
+    rounded = tuple(tuple(float(f"{each:.6g}") for each in row) for row in probabilities)
+    return tuple((edges / levels).tolist()), rounded
+
+
+def _split_levels(counts: Int[np.ndarray, "levels"], bins: int) -> Int[np.ndarray, "edges"]:
+    """Split the levels again and again where that makes a histogram most likely."""
+    total = np.concatenate([[0], np.cumsum(counts)]).astype(float)
+
+    def log_likelihood(first: np.ndarray | int, last: np.ndarray | int) -> np.ndarray:
+        number = total[last] - total[first]
+        return number * np.log(np.where(number > 0, number, 1) / (np.asarray(last) - first))
+
+    edges = [0, len(counts)]
+    while len(edges) <= min(bins, len(counts)):
+        gain, place = 1e-3, 0
+        for first, last in itertools.pairwise(edges):
+            inner = np.arange(first + 1, last)
+            gains = log_likelihood(first, inner) + log_likelihood(inner, last) - log_likelihood(first, last)
+            if len(inner) and gains.max() > gain:
+                gain, place = float(gains.max()), int(inner[gains.argmax()])
+        if not place:
+            break
+        edges = sorted([*edges, place])
+    return np.asarray(edges)

@@ -99,7 +99,7 @@ def _frames_section(model: SingleScaleFlow | MultiScaleFlow, path: FlowPath) -> 
     )
     text = (
         f"Noise of the base distribution, at s = {path.s[-1]:.3g}, becomes the first samples above, at s = 0.{scales} "
-        "The states are shown as images: the logits of pixels, back in the range of grey levels."
+        "The states are shown as images: back in the range of grey levels."
     )
     return Section("Samples along s", text, figure)
 

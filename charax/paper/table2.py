@@ -94,9 +94,11 @@ SETTINGS: Mapping[Budget, Setting] = MappingProxyType(
             preset="small",
             solver=SolverConfig(),
             optimizer=OptimizerConfig(learning_rate=5e-3, weight_decay=0.0, schedule="cosine", clip=10.0, ema=0.999),
-            changed="flow matching instead of likelihood, of one field with a U-Net instead of a multi-scale flow; every "
-            "pixel becomes normal through a histogram of its own; the images at their full size; 32 passes over MNIST, "
-            "96 over the parts of CIFAR-10 and SVHN; the moving of the weights over 1,000 steps; the likelihood of 1,000 test images with dopri5 at 1e-3 and one probe; one seed, unless more are asked for",
+            changed="flow matching instead of likelihood, of one field with a U-Net instead of a multi-scale flow, "
+            "after every pixel has become normal through a histogram of its own; the images at their full size; 32 "
+            "passes over MNIST, 96 over the parts of CIFAR-10 and SVHN; the moving average of the weights over 1,000 "
+            "steps; the likelihood of 1,000 test images with dopri5 at 1e-3 and one probe; one seed, unless more are "
+            "asked for",
             objective="matching",
         ),
         "paper": Setting(

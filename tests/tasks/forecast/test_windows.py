@@ -114,6 +114,11 @@ def test_evaluate_has_errors_and_coverage_by_horizon(run, ask):
     assert all(0 <= row["covered"] <= 1 and row["rmse"] > 0 for row in answer["horizons"])
 
 
+def test_a_table_without_confidence_intervals_does_not_explain_them(run, capsys):
+    assert main(["evaluate", str(run)]) == 0
+    assert "confidence" not in capsys.readouterr().out
+
+
 def test_predictions_at_any_times_and_the_known_column_matters(run, tmp_path, ask):
     past = [f"x,{t},{np.sin(t):.3f},{np.cos(t):.3f},0" for t in (0.0, 0.4, 1.0)]
     for name, drive in (("low", 0), ("high", 1)):

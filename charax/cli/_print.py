@@ -96,8 +96,11 @@ def print_metrics(
 
 
 def print_rows(rows: Sequence[Mapping[str, Any]], *, note: str) -> None:
-    """Print a table of flat rows. The ends of NAME_interval are shown after NAME, and counts by name as columns."""
+    """Print a table of flat rows. The ends of NAME_interval are shown after NAME, as the note says, and counts by name
+    as columns."""
     shown: list[dict[str, str]] = []
+    if not any(name.endswith("_interval") for row in rows for name in row):
+        note = ""
     for row in rows:
         cells: dict[str, str] = {}
         for name, value in row.items():

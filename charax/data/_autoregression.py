@@ -5,19 +5,22 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 if TYPE_CHECKING:
     from charax.data._windows import ForecastWindows, WindowUnits
 
 ORDERS = (1, 2, 3, 5, 9, 12, 18)
 """Numbers of past observations, of which validation chooses."""
-RELAXATIONS = (1, 3, 5)
-"""Numbers of time constants, of which validation chooses."""
+_RELAXATIONS = 5
+"""The number of time constants; validation may choose every other one."""
 RIDGES = (1e-3, 1e-1, 1.0, 10.0, 100.0)
 """Weights of the ridge penalty, of which validation chooses."""
 _SLOWEST = 4.0
 """The longest time constant, in units of the longest time ahead in training: nearly a straight line until then."""
+_AVERAGED = 10
+"""The best settings, which are averaged: with few series, or a later time to forecast, which one is best is a matter of
+luck."""
 _AGES = 3
 """Time constants of how long ago a series began."""
 _MAX_WINDOWS = 2_000
@@ -91,8 +94,12 @@ class Autoregression:
 def fit_autoregressions(
     train: "ForecastWindows", validation: "ForecastWindows", units: "WindowUnits", members: int
 ) -> tuple[tuple[Autoregression, ...], float]:
-    """Fit by ridge regression, once for each fold of values that are left out, which choose the order, the time
-    constants, the penalty and whether the known columns are of use, or that nothing but the last value is.
+    """Fit by ridge regression, once for each fold of values that are left out, and average over the settings that
+    forecast these values best: the order, the time constants, the penalty and whether the known columns are of use. If
+    nothing is better than the last value, that is the forecast.
+
+    Known columns that do not change within any series, such as a weight or a dose, are left to what corrects the linear
+    forecast: it could only add a constant for each.
 
     Args:
         train: The windows to fit; the values of fold k are left out for member k.
@@ -101,8 +108,7 @@ def fit_autoregressions(
         members: The number of folds.
 
     Returns:
-        One autoregression per fold, and the squared error of the best one on the values that were left out. Each fold
-        takes one of the best settings, in turn, so that their average does not depend on a single choice.
+        One autoregression per fold, and their squared error on the values that were left out.
 
     ```python
     from charax.data import fit_autoregressions, load_forecast_windows
@@ -120,35 +126,76 @@ def fit_autoregressions(
     gaps = np.diff(train.past_times, axis=1)[np.arange(1, train.past_times.shape[1]) < train.past_lengths[:, None]]
     shortest = float(np.quantile(gaps, 0.1)) if len(gaps) else 0.1 * span
     values, known = train.values.shape[2], train.known.shape[2]
-    ages = tuple(float(f"{each:.4g}") for each in np.geomspace(shortest, span, _AGES))
-    last = (Autoregression.persistence(values, known),) * members
+    ages = _rounded(np.geomspace(shortest, span, _AGES))
+    relaxations = _rounded(np.geomspace(shortest, _SLOWEST * span, _RELAXATIONS))
     held_out = [validation.take((validation.fold == k).any(axis=1)) for k in range(members)]
-    found = [
-        (_error([each.forecast(*part[:5]) for each, part in zip(last, held_out, strict=True)], held_out, units), last)
-    ]
+    changing = _changing(train)
+    best: list[tuple[float, list[np.ndarray], list[Autoregression]]] = []
     for order in (order for order in ORDERS if order <= train.past_times.shape[1]):
-        for count in RELAXATIONS:
-            constants = np.geomspace(shortest, _SLOWEST * span, count) if count > 1 else np.array([2 * span])
-            constants = tuple(float(f"{each:.4g}") for each in constants)
-            for used in {known, 0}:
-                sums = _gram_matrices(train, order, (constants, ages), used, members)
+        for constants in ((relaxations, ages), (relaxations[::2], ages)):
+            for used in (changing, np.zeros_like(changing))[: 1 + changing.any()]:
+                sums = _gram_matrices(train, order, constants, used, members)
                 asked = [
-                    _features(_past(part), part.times, part.known[:, :, :used], order, (constants, ages), np)
-                    for part in held_out
+                    _features(_past(part), part.times, used * part.known, order, constants, np) for part in held_out
                 ]
                 for ridge in RIDGES:
                     weights = [_solve(sums, ridge, k) for k in range(members)]
                     forecasts = [
-                        start + features @ np.asarray(rows, features.dtype).T
+                        start + features @ rows.T.astype(features.dtype)
                         for (features, start), rows in zip(asked, weights, strict=True)
                     ]
-                    pad = (0.0,) * (known - used)
-                    each = tuple(
-                        Autoregression(order, constants, ages, tuple((*row, *pad) for row in rows)) for rows in weights
-                    )
-                    found.append((_error(forecasts, held_out, units), each))
-    found.sort(key=lambda one: one[0])
-    return tuple(found[k][1][k] for k in range(members)), found[0][0]
+                    each = [Autoregression(order, *constants, _as_tuples(rows)) for rows in weights]
+                    best.append((_error(forecasts, held_out, units), forecasts, each))
+                    best = sorted(best, key=lambda one: one[0])[:_AVERAGED]
+    forecasts = [np.mean(part, axis=0) for part in zip(*(one[1] for one in best), strict=True)]
+    averages = tuple(_average([one[2][k] for one in best], values, known) for k in range(members))
+    last = Autoregression.persistence(values, known)
+    return min(
+        ((last,) * members, _error([last.forecast(*part[:5]) for part in held_out], held_out, units)),
+        (averages, _error(forecasts, held_out, units)),
+        key=lambda one: one[1],
+    )
+
+
+def _rounded(numbers: np.ndarray) -> tuple[float, ...]:
+    return tuple(float(f"{each:.4g}") for each in numbers)
+
+
+def _as_tuples(rows: np.ndarray) -> tuple[tuple[float, ...], ...]:
+    return tuple(map(tuple, rows.tolist()))
+
+
+def _changing(windows: "ForecastWindows") -> Bool[np.ndarray, "known"]:
+    """Which of the known columns change within a series."""
+    last = windows.past_values[np.arange(len(windows.times)), windows.past_lengths - 1, windows.values.shape[2] :]
+    return (windows.known != last[:, None]).any(axis=(0, 1))
+
+
+def _average(each: list[Autoregression], values: int, known: int) -> Autoregression:
+    """The average of linear forecasts is a linear forecast, with the most past observations and time constants of
+    any of them: the coefficients of what one of them lacks are 0."""
+    order, constants = max(one.order for one in each), max((one.time_constants for one in each), key=len)
+    ages = each[0].ages
+    columns = lambda order: 1 + order * values + order + len(ages) * (1 + values)
+    total = np.zeros((values, 1 + len(constants), columns(order)))
+    known_total = np.zeros((values, known))
+    for one in each:
+        rows = np.asarray(one.weights)
+        split = (1 + len(one.time_constants)) * columns(one.order)
+        products = rows[:, :split].reshape(values, -1, columns(one.order))
+        # Values, gaps, and what does not depend on the order.
+        ends = [1 + one.order * values, (1 + one.order * values) + one.order - 1]
+        parts = np.split(products, ends, axis=2)
+        more = order - one.order
+        padded = [
+            np.pad(part, ((0, 0), (0, 0), (0, size)))
+            for part, size in zip(parts, (more * values, more, 0), strict=True)
+        ]
+        places = [0, *(1 + constants.index(constant) for constant in one.time_constants)]
+        total[:, places] += np.concatenate(padded, axis=2)
+        known_total += rows[:, split:]
+    weights = np.concatenate([total.reshape(values, -1), known_total], axis=1) / len(each)
+    return Autoregression(order, constants, ages, _as_tuples(weights))
 
 
 def _past(windows: "ForecastWindows") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -176,8 +223,10 @@ class _Sums(NamedTuple):
     moments: list[list[np.ndarray]]
 
 
-def _gram_matrices(train: "ForecastWindows", order: int, constants: "_Constants", used: int, members: int) -> _Sums:
-    features, last = _features(_past(train), train.times, train.known[:, :, :used], order, constants, np)
+def _gram_matrices(
+    train: "ForecastWindows", order: int, constants: "_Constants", used: Bool[np.ndarray, "known"], members: int
+) -> _Sums:
+    features, last = _features(_past(train), train.times, used * train.known, order, constants, np)
     targets = (train.values - last).astype(np.float64)
     sums = _Sums([], [])
     for j in range(targets.shape[2]):
@@ -190,11 +239,11 @@ def _gram_matrices(train: "ForecastWindows", order: int, constants: "_Constants"
     return sums
 
 
-def _solve(sums: _Sums, ridge: float, member: int) -> list[list[float]]:
+def _solve(sums: _Sums, ridge: float, member: int) -> np.ndarray:
     penalty = ridge * np.eye(len(sums.gram[0][member]))
-    return [
-        np.linalg.solve(gram[member] + penalty, moments[member]).tolist() for gram, moments in zip(*sums, strict=True)
-    ]
+    return np.stack(
+        [np.linalg.solve(gram[member] + penalty, moments[member]) for gram, moments in zip(*sums, strict=True)]
+    )
 
 
 def _features(

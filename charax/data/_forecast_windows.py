@@ -110,7 +110,12 @@ def fit_windows(
         linear, error = fit_autoregressions(train, validation, units, plan.members)
         found.append((error, (train, validation, test), replace(units, autoregressions=linear)))
     _, splits, units = min(found, key=lambda one: one[0])
-    return ForecastWindowData(*(split.anchored(units) for split in splits), units=units)
+    train, validation, test = (split.anchored(units) for split in splits)
+    own = np.take_along_axis(validation.anchor, np.maximum(validation.fold, 0)[:, None, :, None], axis=1)[:, 0]
+    error, known = np.nan_to_num(own - validation.values), np.isfinite(validation.values).sum(axis=(0, 1))
+    std = np.sqrt(np.square(error).sum(axis=(0, 1)) / np.maximum(known, 1))
+    units = replace(units, linear_std=tuple(std.tolist()))
+    return ForecastWindowData(train, validation, test, units)
 
 
 def read_window_request(path: Path | str, units: WindowUnits) -> WindowRequest:

@@ -109,6 +109,9 @@ class WindowUnits:
     autoregressions: tuple[Autoregression, ...] = ()
     """The linear forecasts that the members of a model correct, in scaled units; the last values if empty."""
 
+    linear_std: tuple[float, ...] = ()
+    """The standard deviations of the errors of the linear forecasts on validation, in scaled units."""
+
     @property
     def value_standardizer(self) -> Standardizer:
         """How the transformed values are scaled."""
@@ -155,6 +158,23 @@ class WindowUnits:
         if not self.transforms:
             return values
         return xp.stack([each.inverse(values[..., j], xp) for j, each in enumerate(self.transforms)], axis=-1)
+
+    def widen(self, times: Any, std: Any, xp: ModuleType = np) -> Any:
+        """Widen prediction intervals after the longest time in training: in proportion to the time, as an error in a
+        rate grows, and from at least the errors of the linear forecasts, since what is learned may be sure of anything
+        there.
+
+        Args:
+            times: The times since the last past observation, in scaled units, of shape (windows, horizon).
+            std: Standard deviations in scaled units.
+            xp: `numpy`, or `jax.numpy`.
+
+        Returns:
+            The standard deviations, as they are up to the longest time in training.
+        """
+        later = (times * (self.time_unit / self.last_time))[:, :, None]
+        least = xp.asarray(self.linear_std or (0.0,) * len(self.values), std.dtype)
+        return xp.where(later > 1, later * xp.maximum(std, least), std)
 
     def expect(self, mean: Any, std: Any, xp: ModuleType = np) -> Any:
         """Compute the expected values, in the units of the data, of forecasts that are normal in scaled units.

@@ -292,8 +292,7 @@ class SeriesForecaster(AbstractEstimator):
         known = np.zeros((*ahead.shape, 0), np.float32)
         joined = joined._replace(times=(ahead / units.time_unit).astype(np.float32), known=known).anchored(units)
         mean, std = self._scaled(joined)
-        wider = np.maximum(ahead / units.last_time, 1.0)[:, :, None]
-        return mean, std, _HALF_WIDTH * wider * std
+        return mean, std, _HALF_WIDTH * units.widen(joined.times, std)
 
     def _scaled(self, windows: ForecastWindows) -> tuple[np.ndarray, np.ndarray]:
         """The mean and the calibrated standard deviation of the ensemble, in scaled units."""

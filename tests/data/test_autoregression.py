@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from charax.data import Autoregression, fit_autoregressions, load_forecast_windows
+from charax.data._autoregression import _average
 
 
 def write(path, series):
@@ -98,3 +99,34 @@ def test_known_columns_that_say_nothing_are_left_out(tmp_path):
     path.write_text("\n".join(rows))
     data = load_forecast_windows(str(path), context=("weight",), history=5, horizon=2, hold_out="series", folds=4)
     assert {linear.weights[0][-1] for linear in data.units.autoregressions} == {0.0}
+
+
+def test_known_columns_that_do_not_change_within_a_series_are_left_to_the_model(tmp_path):
+    """The level of a series is in its past; only what changes can say more about later times."""
+    generator = np.random.default_rng(5)
+    rows = ["series,time,u,level,drive"]
+    for i in range(8):
+        level, drive = generator.normal(), generator.normal(size=25)
+        rows += [f"{i},{t},{level + drive[t]},{level},{drive[t]}" for t in range(25)]
+    path = tmp_path / "levels.csv"
+    path.write_text("\n".join(rows))
+    names = {"context": ("level", "drive"), "history": 5, "horizon": 2}
+    data = load_forecast_windows(str(path), **names, hold_out="series", folds=4)
+    assert all(linear.weights[0][-2] == 0 != linear.weights[0][-1] for linear in data.units.autoregressions)
+
+
+def test_an_average_of_linear_forecasts_is_one():
+    """Of other orders and time constants, two values and a known column."""
+    generator = np.random.default_rng(6)
+    past = np.cumsum(generator.uniform(0.1, 1, (7, 4)), axis=1), generator.normal(size=(7, 4, 3)), np.full(7, 4)
+    asked = np.cumsum(generator.uniform(0.1, 1, (7, 3)), axis=1), generator.normal(size=(7, 3, 1))
+    each = []
+    for order, constants in ((1, (0.5, 1.0, 2.0)), (4, (0.5, 2.0)), (3, (0.5, 1.0, 2.0))):
+        columns = (1 + len(constants)) * (1 + 2 * order + order + 2 * 3) + 1
+        weights = tuple(map(tuple, generator.normal(size=(2, columns)).tolist()))
+        each.append(Autoregression(order, constants, (0.3, 3.0), weights))
+    whole = _average(each, values=2, known=1)
+    assert (whole.order, whole.time_constants) == (4, (0.5, 1.0, 2.0))
+    np.testing.assert_allclose(
+        whole.forecast(*past, *asked), np.mean([one.forecast(*past, *asked) for one in each], axis=0), atol=1e-12
+    )

@@ -146,8 +146,13 @@ class ForecastConfig(AbstractConfig):
             seed=self.loop.seed,
         )
         train_rows = loaded.train.take(self._rows(len(loaded.train.times)))
-        orders = sorted({linear.order for linear in loaded.units.linear_forecasts if any(map(any, linear.weights))})
-        start = "the last values" if not orders else f"autoregressions of order {', '.join(map(str, orders))}"
+        linear = loaded.units.linear_forecasts[0]
+        fitted = any(map(any, linear.weights))
+        start = (
+            f"an autoregression of order {linear.order}, which is chosen on validation,"
+            if fitted
+            else "the last values"
+        )
         kinds = [
             f"{each.kind} of {name}" for name, each in zip(loaded.units.values, loaded.units.transforms, strict=False)
         ]
@@ -155,7 +160,7 @@ class ForecastConfig(AbstractConfig):
         return TaskData(
             Splits(train_rows, loaded.validation, loaded.test),
             forecast.WindowSpec(loaded.units),
-            (f"{what} begin as {start}, chosen on validation, and are corrected by the model",),
+            (f"{what} begin as {start} and are corrected by the model",),
         )
 
     def _rows(self, count: int) -> "np.ndarray":

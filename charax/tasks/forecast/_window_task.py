@@ -120,7 +120,7 @@ class WindowForecastTask(AbstractTask):
         truth = jnp.where(observed, values, 0)
         error = jnp.where(observed, units.expect(mean, std, jnp) - units.restore(truth, jnp), 0)
         error = error / jnp.asarray(units.value_scale)
-        inside = observed & (jnp.abs(truth - mean) <= _HALF_WIDTH * self._widen(jnp.asarray(batch.times)) * std)
+        inside = observed & (jnp.abs(truth - mean) <= _HALF_WIDTH * units.widen(jnp.asarray(batch.times), std, jnp))
         each = lambda value: jnp.broadcast_to(value.max(), len(values)).astype(float)
         counts = {} if out.nfe is None else {"nfe": each(out.nfe)}
         return {
@@ -167,17 +167,12 @@ class WindowForecastTask(AbstractTask):
         error = (units.expect(mean, std) - units.restore(windows.values)) / np.asarray(units.value_scale)
         return float(np.nanmean(np.square(error)))
 
-    def _widen(self, times: Float[Array, "n h"]) -> Float[Array, "n h 1"]:
-        """The factor of the intervals after the longest time in training."""
-        units = self.spec.units
-        return jnp.maximum(times * (units.time_unit / units.last_time), 1.0)[:, :, None]
-
     def forecast(
         self, model: eqx.Module, windows: ForecastWindows, *, batch_size: int = 256
     ) -> tuple[Float[np.ndarray, "n h v"], Float[np.ndarray, "n h v"], Float[np.ndarray, "n h v"]]:
         """Forecast the values of windows, in the units of the data.
 
-        After the longest time in training the width grows in proportion to the time, as an error in a rate does.
+        After the longest time in training the intervals widen, see `WindowUnits.widen`.
 
         Args:
             model: The trained model.
@@ -189,7 +184,7 @@ class WindowForecastTask(AbstractTask):
         """
         assert isinstance(model, WindowEnsemble)
         mean, std = self._scaled(model, windows, batch_size=batch_size)
-        half = _HALF_WIDTH * np.asarray(self._widen(jnp.asarray(windows.times))) * std
+        half = _HALF_WIDTH * self.spec.units.widen(windows.times, std)
         return self._restore(mean, std, half)
 
     def _restore(self, mean: Any, std: Any, half: Any, xp: Any = np) -> tuple[Any, Any, Any]:
@@ -280,7 +275,7 @@ class WindowForecastTask(AbstractTask):
             # The steps are those of training; `predict` takes more of them for longer gaps.
             is_fine = jnp.diff(lead, axis=1, prepend=0).max(axis=1) <= 1.001 * units.longest_gap
             mean = jnp.where(is_fine[:, None, None] | (solver.steps is None), mean, jnp.nan)
-            half = _HALF_WIDTH * self._widen(lead / units.time_unit) * std
+            half = _HALF_WIDTH * units.widen(lead / units.time_unit, std, jnp)
             return self._restore(mean, std, half, jnp)
 
         columns = {"known": ("horizon", len(units.known))} if units.known else {}

@@ -114,6 +114,11 @@ def test_evaluate_has_errors_and_coverage_by_horizon(run, ask):
     assert all(0 <= row["covered"] <= 1 and row["rmse"] > 0 for row in answer["horizons"])
 
 
+def test_a_table_without_confidence_intervals_does_not_explain_them(run, capsys):
+    assert main(["evaluate", str(run)]) == 0
+    assert "confidence" not in capsys.readouterr().out
+
+
 def test_predictions_at_any_times_and_the_known_column_matters(run, tmp_path, ask):
     past = [f"x,{t},{np.sin(t):.3f},{np.cos(t):.3f},0" for t in (0.0, 0.4, 1.0)]
     for name, drive in (("low", 0), ("high", 1)):
@@ -144,6 +149,18 @@ def test_far_forecasts_warn_and_their_intervals_widen(run, tmp_path, capsys):
     (tmp_path / "far.csv").write_text("\n".join(["series,time,u,v,drive", *rows]))
     assert main(["predict", str(run), str(tmp_path / "far.csv"), "--output", str(tmp_path / "out.csv")]) == 0
     assert "1 of 2 forecasts are for more than 1.5 times the longest time" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("backend", [np, jnp])
+def test_intervals_widen_only_after_the_longest_time_and_from_the_errors_of_the_linear_forecast(run, backend):
+    """A model may be sure of anything at times that it has not seen."""
+    units = charax.load_run(run).trained[0].spec.units
+    assert all(0.01 < each < 2 for each in units.linear_std)
+    last = units.last_time / units.time_unit
+    std = backend.asarray(np.tile([[[1e-6, 10.0]]], (1, 3, 1)))
+    found = np.asarray(units.widen(backend.asarray([[0.5 * last, 0.99 * last, 4 * last]]), std, backend))
+    np.testing.assert_allclose(found[0, :2], std[0, :2], rtol=1e-5)
+    np.testing.assert_allclose(found[0, 2], [4 * units.linear_std[0], 40], rtol=1e-5)
 
 
 def test_an_interrupted_run_ends_the_same(run, tmp_path, ask):

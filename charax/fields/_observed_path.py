@@ -286,20 +286,21 @@ def _interpolate(
 
     observed = used[:, :, None] & ~jnp.isnan(values)
     values = jnp.where(observed, values, 0)
-    always = jnp.broadcast_to(used[:, :, None], observed.shape)
-    channels, masks = [times[:, :, None], values], [used[:, :, None], observed]
     if interpolation in CAUSAL:
-        channels[1] = fill_forward(values, observed)
+        values = fill_forward(values, observed)
+    # Time and counts are known in every row.
+    known = [times[:, :, None]]
     if counts:
-        channels.append(jnp.cumsum(observed, axis=1, dtype=values.dtype))
-        masks.append(always)
-    joined, mask = jnp.concatenate(channels, axis=2), jnp.concatenate(masks, axis=2)
-    if interpolation == "rectilinear":
-        s, joined, lengths = time_then_value(s, joined, lengths)
+        known.append(jnp.cumsum(observed, axis=1, dtype=values.dtype))
     if interpolation in CAUSAL:
+        joined = jnp.concatenate([known[0], values, *known[1:]], axis=2)
+        if interpolation == "rectilinear":
+            s, joined, lengths = time_then_value(s, joined, lengths)
         pieces = interpolate_filled(PIECES[interpolation], s, joined, lengths)
     else:
-        pieces = interpolate_observed(PIECES[interpolation], s, joined, mask)
+        parts = [interpolate_filled(PIECES[interpolation], s, each, lengths) for each in known]
+        parts.insert(1, interpolate_observed(PIECES[interpolation], s, values, observed))
+        pieces = jnp.concatenate(parts, axis=3)
     if aligned:
         s, pieces = _align(s, pieces)
     is_last = jnp.arange(s.shape[1]) == lengths[:, None] - 1

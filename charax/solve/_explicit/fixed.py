@@ -24,9 +24,10 @@ def integrate_fixed(
 ) -> Y:
     """y(1) after `steps` steps of equal size.
 
-    The gradient keeps the results of all products, or with `recompute` only the states between the steps, and of many
-    steps only those between segments. What lies between two products (sums, norms, activations) is always computed
-    again: a loop copies whatever is kept into an array over all steps, which takes longer.
+    With `recompute` the gradient keeps only the states between the steps, and of many steps only those between
+    segments. Otherwise it keeps what it needs of a loop over vectors, and of images, and of few steps, the results of
+    all products: what lies between two products (sums, norms, activations) is computed again, because a loop copies
+    whatever is kept into an array over all steps, which takes longer.
     """
     dtype = jax.tree.leaves(y0)[0].dtype
     h = jnp.asarray(1 / steps, dtype)
@@ -36,11 +37,11 @@ def integrate_fixed(
     def step(y: Y, number: Array) -> tuple[Y, None]:
         return tableau.step(vector_field, number.astype(dtype) * h, h, y), None
 
-    policy = None if recompute else is_product
-    step = jax.checkpoint(step, prevent_cse=False, policy=policy)
+    has_vectors = all(leaf.ndim <= 2 for leaf in jax.tree.leaves(y0))
+    few = isinstance(steps, int) and steps <= _UNROLLED  # an exported program may have any number of steps
+    if recompute or few or not has_vectors:
+        step = jax.checkpoint(step, prevent_cse=False, policy=None if recompute else is_product)
     if not recompute or steps <= MAX_STATES:
-        has_vectors = all(leaf.ndim <= 2 for leaf in jax.tree.leaves(y0))
-        few = isinstance(steps, int) and steps <= _UNROLLED  # an exported program may have any number of steps
         return lax.scan(step, y0, jnp.arange(steps), unroll=has_vectors and few)[0]
     length = -(-steps // MAX_STATES)
     segments, rest = divmod(steps, length)

@@ -36,8 +36,10 @@ _MATCHING_PASSES = 4
 _MATCHING_STEPS = 100
 """Least numbers of passes over the data, and of steps, in an epoch of flow matching: the evaluation at its end solves,
 and would take most of the time."""
-_EVALUATED = 1_000
-"""Images of a split, and validation points of a toy, that are evaluated by default if the flow is matched."""
+_EVALUATED, _TESTED_POINTS = 1_000, 10_240
+"""Images of a split and validation points of a toy, and its test points, that are evaluated if the flow is matched."""
+_POINTS = 25_600
+"""Training points of a toy. Flow matching takes new ones in all of its passes."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ class DensityConfig(AbstractConfig):
     """Number of sines and cosines in front of the networks, instead of the preset's: 0; with flow matching 32 for toys,
     8 for tables."""
     frequency_scale: float | None = None
-    """Standard deviation of their frequencies, instead of the preset's: 6 for toys, 2 for tables, 1 with a source;
+    """Standard deviation of their frequencies, instead of the preset's: 4 for toys, 2 for tables, 1 with a source;
     larger for densities with thinner parts."""
     conditional: bool = False
     """Learn a density per class, for tables with classes (y, or a column called target); with flow matching also for
@@ -111,7 +113,7 @@ class DensityConfig(AbstractConfig):
     each, standardized."""
     passes: int | None = None
     """Passes over the training data per epoch, that is between two evaluations. By default 1; 4 for flow matching of
-    points and tables, and more for small ones."""
+    tables and of toys whose points are given, and more for small ones."""
     trace: Trace | None = None
     """How the trace is computed in training. By default exact for points and tables, hutchinson for images."""
     probes: int | None = None
@@ -121,12 +123,13 @@ class DensityConfig(AbstractConfig):
     """Weight of the kinetic energy: straighter trajectories, fewer function evaluations."""
     jacobian_penalty: float = 0.0
     """Weight of the squared Frobenius norm of the field's Jacobian: smoother fields, fewer function evaluations."""
-    points: int = 25_600
-    """Training points of a toy data set."""
+    points: int | None = None
+    """Training points of a toy data set. By default 25,600; 102,400 with flow matching, which soon knows fewer by
+    heart."""
     evaluated: int | None = None
     """Maximum number of validation samples, and of test samples, that are evaluated: the first ones after shuffling. By
-    default all; with flow matching, whose evaluation may take longer than its training, 1,000 images of either split
-    and 1,000 validation points of a toy."""
+    default all; with flow matching, whose evaluation may take longer than its training, 1,000 images of either split,
+    and 1,000 validation points and 10,240 test points of a toy."""
     shrink: int = 1
     """Average squares of this many pixels per side first."""
     solver: SolverConfig = field(default_factory=SolverConfig)
@@ -220,7 +223,7 @@ class DensityConfig(AbstractConfig):
         return data.load_density_data(
             name,
             seed=self.loop.seed,
-            points=self.points,
+            points=self.points or _POINTS * (1 if self.objective == "likelihood" else _MATCHING_PASSES),
             shrink=self.shrink,
             labelled=self.conditional,
             separator=self.separator,
@@ -252,9 +255,11 @@ class DensityConfig(AbstractConfig):
                 spec = replace(spec, edges=edges, probabilities=probabilities)
         splits = Splits(*(spec.batch(*split) for split in (loaded.train, loaded.validation, loaded.test)))
         matched_toy = self.objective != "likelihood" and self.data in data.TOYS
+        few = _EVALUATED if matched_image or matched_toy else None
+        tested = _TESTED_POINTS if matched_toy else few
         held_out = {
-            name: _first(getattr(splits, name), self.evaluated or (_EVALUATED if is_large else None))
-            for name, is_large in {"validation": matched_image or matched_toy, "test": matched_image}.items()
+            name: _first(getattr(splits, name), self.evaluated or count)
+            for name, count in {"validation": few, "test": tested}.items()
         }
         return TaskData(
             splits._replace(train=self._repeat(splits.train, spec.levels, self._is_coupled(spec)), **held_out),
@@ -277,7 +282,8 @@ class DensityConfig(AbstractConfig):
         if isinstance(split.inputs, data.AbstractStoredRows) or (passes is not None and not coupled):
             return split  # the epoch goes through the same rows several times
         if passes is None:
-            short = self.objective != "likelihood" and levels is None
+            new_points = self.data in data.TOYS and self.points is None
+            short = self.objective != "likelihood" and levels is None and not new_points
             passes = (
                 max(_MATCHING_PASSES, -(-_MATCHING_STEPS * (self.loop.batch_size or BATCH_SIZE) // rows))
                 if short

@@ -43,7 +43,7 @@ def _vector_preset(config: "DensityConfig") -> "models.VectorFlowDesign":
             velocity_width=32,
             activation="silu",
             frequencies=32 if toy else 8,
-            frequency_scale=1.0 if config.source is not None else 6.0 if toy else 2.0,
+            frequency_scale=1.0 if config.source is not None else 4.0 if toy else 2.0,
         )
     if config.data != "circles":
         raise ValueError(f"the paper has no flow for {config.data!r}: use preset small")

@@ -1,5 +1,6 @@
 """Figures of a flow: the density over the plane, trajectories, and samples."""
 
+import itertools
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,13 +12,16 @@ import numpy as np
 from jaxtyping import Array, Float
 from matplotlib.collections import LineCollection
 
+from charax.fields import Scalar
 from charax.models.flows import ContinuousFlow
 from charax.plotting import C_NODE, EXACT, save_figure
 from charax.solve import SolveError, Solver
 from charax.tasks.density._task import DensityTask
-from charax.train import Splits
+from charax.train import Splits, padded_batches
 
 _MAP = "Blues"
+_BATCH = 128
+"""Points that are followed at once."""
 
 
 def plot_flow(task: DensityTask, model: eqx.Module, splits: Splits, folder: Path) -> list[Path]:
@@ -51,7 +55,7 @@ def _log_prob(flow: ContinuousFlow, u: Array, solver: Solver) -> Array:
 
 
 def density_on_grid(
-    flow: ContinuousFlow, solver: Solver, *, reach: float, points: int = 201
+    flow: ContinuousFlow, solver: Solver, *, reach: float, points: int = 141
 ) -> tuple[Float[np.ndarray, "points"], Float[np.ndarray, "points points"]]:
     """One axis of a square grid around 0, and the density on the grid."""
     axis = np.linspace(-reach, reach, points, dtype=np.float32)
@@ -113,6 +117,22 @@ def _trajectories(
     return solution.trajectory, solution.characteristic
 
 
+@eqx.filter_jit
+def _between(
+    flow: ContinuousFlow,
+    solver: Solver,
+    fractions: tuple[Scalar, Scalar],
+    u: Array | np.ndarray,
+    x: Array | np.ndarray | None,
+    context: Array | None,
+) -> tuple[Array, Array | None]:
+    s0, s1 = (fraction * flow.end_time for fraction in fractions)
+    learned = flow.field.characteristic_dim > 0
+    start, x0 = jnp.asarray(u), None if x is None else jnp.asarray(x)
+    solution = solver.solve(flow.field, start, s0=s0, s1=s1, x0=x0, context=context, with_characteristic=learned)
+    return solution.u, solution.x
+
+
 def trajectories_of(
     flow: ContinuousFlow,
     data: Float[np.ndarray, "n d"],
@@ -120,9 +140,31 @@ def trajectories_of(
     fractions: Float[np.ndarray, "points"],
     context: Array | None = None,
 ) -> tuple[Float[np.ndarray, "points n d"], Float[np.ndarray, "points n k"] | None]:
-    """u(s) and x(s) of some data at fractions of the end time."""
-    u, x = _trajectories(flow, jnp.asarray(data), solver, jnp.asarray(fractions, jnp.float32), context)
-    return np.asarray(u), None if x is None else np.asarray(x)
+    """u(s) and x(s) of some data at fractions of the end time, the first of which is 0."""
+    if solver.steps is not None:  # its steps are the trajectory, however many points are asked for
+        u, x = _trajectories(flow, jnp.asarray(data), solver, jnp.asarray(fractions, jnp.float32), context)
+        return np.asarray(u), None if x is None else np.asarray(x)
+    # From point to point and in batches of one size: a small program, compiled once for all figures of a run.
+    found = [
+        _follow_batch(flow, data[rows], solver, fractions, None if context is None else context[rows])
+        for rows in padded_batches(len(data), _BATCH)
+    ]
+    states, positions = zip(*found, strict=True)
+    join = lambda parts: None if parts[0] is None else np.concatenate(parts, axis=1)[:, : len(data)]
+    return join(states), join(positions)  # pyright: ignore[reportReturnType]
+
+
+def _follow_batch(
+    flow: ContinuousFlow, data: np.ndarray, solver: Solver, fractions: np.ndarray, context: Array | None
+) -> tuple[np.ndarray, np.ndarray | None]:
+    k = flow.field.characteristic_dim
+    path = [(data, np.zeros((len(data), k), np.float32) if k else None)]
+    for pair in itertools.pairwise(np.asarray(fractions, np.float32)):
+        u, x = _between(flow, solver, pair, *path[-1], context)
+        # NumPy's, since arrays that are placed on the devices of the weights would need a program of their own.
+        path.append((np.asarray(u), None if x is None else np.asarray(x)))
+    states, positions = zip(*path, strict=True)
+    return np.stack(states), np.stack(positions) if k else None
 
 
 def plot_grid(flow: ContinuousFlow, solver: Solver, path: Path, *, reach: float, lines: int = 17) -> Path:

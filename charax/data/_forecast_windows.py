@@ -208,8 +208,8 @@ def cut_times(raw: RawSeries) -> list[Cut]:
         count = len(times)
         if count < _MIN_ROWS:
             raise DataError(
-                f"{raw.where(i, count - 1)}: series {raw.names[i]!r} has {count} rows; at least {_MIN_ROWS} are "
-                "needed, to start from, to train, to validate and to test: add some, or remove the series"
+                f"{raw.where(i, count - 1)}: series {raw.names[i]!r} has too few rows, {count}; at least {_MIN_ROWS} "
+                "are needed, to start from, to train, to validate and to test: add some, or remove the series"
             )
         test = max(1, (count - 1) // 5)
         held_out = test + max(1, test // 2)
@@ -359,9 +359,11 @@ def cut_window(
     target = np.minimum(target, max(end - 1, 0))
     lead = (times[target] - times[origins][:, None]) / units.time_unit
     single = lambda array: array.astype(np.float32)
-    if len(origins) and (np.diff(single(past_times), axis=1) <= 0).any():
+    close = np.argwhere(np.diff(single(past_times), axis=1) <= 0)
+    if len(close):
+        row = int(past[close[0][0], close[0][1] + 1])
         raise DataError(
-            f"{raw.where(i, 0)}: series {raw.names[i]!r} has two times that are too close, next to a mean of "
+            f"{raw.where(i, row)}: series {raw.names[i]!r} has two times that are too close, next to a mean of "
             f"{units.time_unit:g} for a window: merge these rows"
         )
     windows = ForecastWindows(

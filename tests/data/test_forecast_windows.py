@@ -100,7 +100,11 @@ def test_a_request_has_the_last_observations_and_the_times_after_them(table, tmp
     [
         (["a,0,1,0", "a,2,2,0", "a,1,3,0", "a,3,4,0"], r"row 4.*goes back in time from 2 to 1"),
         (["a,0,1,0", "a,2,2,0", "a,2,3,0", "a,3,4,0"], r"row 4.*repeats the time 2"),
-        (["a,0,1,0", "a,1,2,0", "a,2,3,0"], r"series 'a' has 3 rows; at least 4"),
+        (["a,0,1,0", "a,1,2,0", "a,2,3,0"], r"row 4.*series 'a' has too few rows, 3; at least 4"),
+        (
+            ["a,0,1,0", "a,1,2,0", "a,1.000000000001,3,0", "a,3,4,0", "a,4,4,0", "a,5,4,0"],
+            r"row 4.*times that are too close",
+        ),
         (["a,0,,0", "a,1,,0", "a,2,,0", "a,3,1,0"], r"'u' has no value in the training split"),
         (["a,0,1,0", "a,1,2,", "a,2,3,0", "a,3,4,0"], r"row 3.*has no 'warm', which must be known at all times"),
         (["a,0,1,0", "a,1,x,0", "a,2,3,0", "a,3,4,0"], r"row 3"),
@@ -126,6 +130,7 @@ def test_bad_columns_and_too_few_series_are_refused(table):
         (["c,0,,1", "c,1,,1"], "series 'c' has no observation to start from"),
         (["c,0,1,1", "c,1,2,1"], "row 3.*has nothing to forecast: add rows with later times and empty u"),
         (["c,0,1,1", "c,1,,"], "row 3.*has no 'warm'"),
+        (["c,0,1,1", "c,1,2,1", "c,1.000000000001,3,1", "c,2,,1"], "row 4.*times that are too close"),
     ],
 )
 def test_bad_requests_are_refused(table, tmp_path, rows, words):

@@ -242,7 +242,12 @@ def test_each_method_has_its_solver(table):
     config = SeriesConfig(data=str(table), target="way")
     spec = config.load_data().spec
     solver = lambda **changes: replace(config, **changes).build_task(spec).solver
-    assert solver() == Solver("midpoint", steps=1)
+    assert solver() == Solver("midpoint", steps=1, adjoint="direct")
+    assert solver(solver=SolverConfig(adjoint="checkpoint")) == Solver("midpoint", steps=1)
+    # A gradient does not keep what it needs of every step of long series, unless windows make few steps of them.
+    long = replace(spec, scaling=replace(spec.scaling, length=1000.0))
+    assert config.build_task(long).solver == Solver("midpoint", steps=1)
+    assert replace(config, windows=20).build_task(long).solver.adjoint == "direct"
     assert solver(method="node") == Solver("midpoint", steps=8)
     assert solver(solver=SolverConfig(solver="bosh3", rtol=1e-3)).steps is None
     assert isinstance(config.build_task(spec), SeriesTask)

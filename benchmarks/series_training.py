@@ -9,6 +9,7 @@ docs/results/irregular/torchcde.jsonl, and what is there is not repeated.
 
 import argparse
 import json
+import os
 import time
 from pathlib import Path
 from typing import Any, get_args
@@ -118,6 +119,9 @@ def main() -> None:
                     **{f"charax_{name}": value for name, value in ours.items()},
                     **{f"torchcde_{name}": value for name, value in theirs.items()},
                     "cpu_seconds_ratio": theirs["cpu_seconds"] / ours["cpu_seconds"],
+                    # Next to other processes both take more CPU seconds than alone.
+                    "cores": len(os.sched_getaffinity(0)),
+                    "load_average": os.getloadavg()[1],
                 }
                 print(json.dumps(row), flush=True)
                 with asked.output.open("a") as file:

@@ -42,6 +42,7 @@ from ._series_arrays import SeriesSplit as SeriesSplit
 from ._series_dataset import NamedSeries as NamedSeries
 from ._series_dataset import SeriesDataset as SeriesDataset
 from ._series_dataset import load_series_dataset as load_series_dataset
+from ._series_dataset import read_labelled_series as read_labelled_series
 from ._series_dataset import read_series as read_series
 from ._solution import SolutionData as SolutionData
 from ._solution import load_solution as load_solution

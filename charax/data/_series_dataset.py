@@ -180,6 +180,57 @@ def read_series(
     return NamedSeries(split, raw.names)
 
 
+def read_labelled_series(
+    path: Path | str,
+    scaling: SeriesScaling,
+    *,
+    classes: Sequence[str] = (),
+    target_standardizer: Standardizer | None = None,
+    target: str = "label",
+    series: str = "series",
+    time: str = "time",
+) -> SeriesSplit:
+    """Read series with their classes or numbers, to evaluate a trained model on.
+
+    Args:
+        path: A file as for `load_series_dataset`.
+        scaling: `SeriesDataset.scaling` of the training data.
+        classes: `SeriesDataset.classes` of the training data; empty for numbers.
+        target_standardizer: `SeriesDataset.target_standardizer` of the training data; None for classes.
+        target: The column of the class or the number, in a table.
+        series: The column that names the series, in a table.
+        time: The column of times or dates, in a table.
+
+    Returns:
+        The series.
+
+    Raises:
+        DataError: If the file cannot be read, has other channels or a class that no training series had, or the times
+            of a series do not increase.
+
+    ```python
+    import tempfile
+    from pathlib import Path
+    from charax.data import SeriesScaling, Standardizer, read_labelled_series
+
+    scaling = SeriesScaling(("height",), Standardizer((0.0,), (2.0,)), duration=4.0, length=3.0)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "new.csv"
+        path.write_text("series,time,height,label\\na,3,1,up\\na,5,,up\\nb,0,8,down\\n")
+        new = read_labelled_series(path, scaling, classes=("down", "up"))
+    assert new.targets.tolist() == [1, 0]
+    ```
+    """
+    raw = read_raw_series(find_path(path), SeriesRequest(series, time, target, channels=scaling.channels))
+    check_channels(raw, scaling.channels)
+    if target_standardizer is None:
+        targets = _read_classes(raw, tuple(classes))
+    else:
+        targets = target_standardizer.apply(read_numbers(raw, target)[:, None])[:, 0]
+    split = scaling.split(raw, np.arange(len(raw.names)), raw.values, length=max(len(values) for values in raw.values))
+    return split._replace(targets=targets)
+
+
 @dataclass(frozen=True)
 class NamedSeries:
     """Series for a trained model, and what they are called.

@@ -1,6 +1,7 @@
 """The config of `charax train series`."""
 
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from charax import data, models, solve, train
@@ -77,8 +78,8 @@ class SeriesConfig(AbstractConfig):
     characteristic_dim: int = 4
     """Number of learned directions of hybrid and c-node."""
     interpolation: Interpolation = "hermite"
-    """Path of cde and hybrid. hermite and rectilinear never look ahead; natural and linear do, where values are
-    missing."""
+    """Path of cde and hybrid. hermite and rectilinear never look ahead; linear does where values are missing, and
+    natural always."""
     no_counts: bool = False
     """Leave the number of observations of each channel so far out of the path of cde and hybrid."""
     state_only: bool = False
@@ -203,6 +204,17 @@ class SeriesConfig(AbstractConfig):
                 f"--solver {', '.join(_ALIGNED_SOLVERS[:-1])} or {_ALIGNED_SOLVERS[-1]}"
             )
         return solver
+
+    def load_labelled(self, path: Path, spec: "SeriesSpec") -> "data.SeriesSplit":
+        return data.read_labelled_series(
+            path,
+            spec.scaling,
+            classes=spec.classes,
+            target_standardizer=spec.target_standardizer,
+            target=spec.target,
+            series=spec.series,
+            time=spec.time,
+        )
 
     def resolve_paths(self) -> Self:
         test = None if self.test is None else absolute_path(self.test, ())

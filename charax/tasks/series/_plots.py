@@ -15,6 +15,8 @@ from charax.plotting import C_NODE, save_figure
 from charax.tasks.series._task import SeriesTask
 
 _SERIES, _CHANNELS, _POINTS = 4, 3, 200
+MOST_ANSWERS = 100
+"""After so many observations of a series the model is asked at most: each answer solves the series so far."""
 
 
 def plot_series(task: SeriesTask, model: eqx.Module, split: SeriesSplit, path: Path) -> Path:
@@ -70,8 +72,8 @@ def path_of(
 
 
 def _plot_outputs(axis, task: SeriesTask, model: eqx.Module, split: SeriesSplit, row: int) -> None:
-    outputs = task.outputs_over_time(model, split, row)
-    times = split.times[row, : len(outputs)] * task.spec.scaling.duration
+    counts, outputs = task.outputs_over_time(model, split, row, most=MOST_ANSWERS)
+    times = split.times[row, counts - 1] * task.spec.scaling.duration
     if task.spec.classes:
         colours = mpl.colormaps["tab10" if len(task.spec.classes) <= 10 else "turbo"]
         for label, name in enumerate(task.spec.classes):

@@ -22,7 +22,7 @@ from charax.plotting import (
     curve_sections,
 )
 from charax.solve import Solver
-from charax.tasks.series._plots import path_of
+from charax.tasks.series._plots import MOST_ANSWERS, path_of
 from charax.tasks.series._task import SeriesTask
 from charax.train import Splits
 
@@ -92,8 +92,8 @@ def _observation_traces(task: SeriesTask, test: SeriesSplit, row: int) -> list[g
 
 def _output_traces(task: SeriesTask, model: eqx.Module, test: SeriesSplit, row: int) -> list[go.Scatter]:
     spec = task.spec
-    outputs = task.outputs_over_time(model, test, row)
-    times = test.times[row, : len(outputs)] * spec.scaling.duration
+    counts, outputs = task.outputs_over_time(model, test, row, most=MOST_ANSWERS)
+    times = test.times[row, counts - 1] * spec.scaling.duration
     if not spec.classes:
         truth = _numbers(task, test.targets[row : row + 1])[0]
         return [

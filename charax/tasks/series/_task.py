@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from charax.data import SeriesScaling, SeriesSplit, Standardizer, read_series
 from charax.models import AbstractSeriesModel, SeriesDesign, drop_values
@@ -180,22 +180,29 @@ class SeriesTask(AbstractTask):
         scale = self.spec.target_standardizer
         return outputs if scale is None else scale.inverse(outputs)
 
-    def outputs_over_time(self, model: eqx.Module, split: SeriesSplit, row: int) -> Float[np.ndarray, "length outputs"]:
-        """Compute what the model says after each observation of one series, without those that come later.
+    def outputs_over_time(
+        self, model: eqx.Module, split: SeriesSplit, row: int, *, most: int | None = None
+    ) -> tuple[Int[np.ndarray, "points"], Float[np.ndarray, "points outputs"]]:
+        """Compute what the model says after an observation of one series, without those that come later.
 
         Args:
             model: The trained model.
             split: Some series.
             row: Which of them.
+            most: Answer after this many of the observations at most, evenly spaced, the last one among them; after each
+                one if omitted.
 
         Returns:
-            The outputs as of each observation.
+            The numbers of observations so far, and the outputs as of then.
         """
-        length = int(split.lengths[row])
-        grown = split.take(np.full(split.times.shape[1], row))
-        # Beyond the end the last one is repeated, so that all series of a split share a compiled function.
-        counts = np.minimum(np.arange(1, split.times.shape[1] + 1), length)
-        return self.outputs(model, grown._replace(lengths=counts.astype(np.int32)))[:length]
+        length, width = int(split.lengths[row]), split.times.shape[1]
+        points = width if most is None else min(most, width)
+        # All series of a split share a compiled function: the last number is repeated where a series has fewer.
+        counts = np.linspace(1, length, points).round() if points < length else np.arange(1, points + 1)
+        counts = np.minimum(counts, length).astype(np.int32)
+        used = min(points, length)
+        grown = split.take(np.full(points, row))._replace(lengths=counts)
+        return counts[:used], self.outputs(model, grown)[:used]
 
     def programs(self, model: eqx.Module) -> dict[str, Program]:
         spec, scale = self.spec, self.spec.target_standardizer

@@ -91,6 +91,20 @@ def test_evaluate_agrees_with_training_and_an_interrupted_run_ends_the_same(turn
     assert ask("resume", folder)["accuracy"] == last["test_accuracy"]
 
 
+def test_a_model_is_evaluated_on_other_series_whose_classes_are_known(turns, table, tmp_path, ask, refuse):
+    everything = ask("evaluate", turns, "--data", table)
+    assert everything["accuracy"] > 0.8
+    assert everything["data"] == str(table)
+    predictions = charax.predict(turns, table)
+    named = {row[0]: row[1] for row in predictions.rows}
+    truth = {row["series"]: row["way"] for row in rows_of(table)}
+    right = np.mean([named[name] == way for name, way in truth.items()])
+    assert everything["accuracy"] == pytest.approx(right)
+    (tmp_path / "bad.csv").write_text("series,time,east,north,way\na,0,1,2,left\nb,0,1,2,up\n")
+    reason = refuse("evaluate", turns, "--data", tmp_path / "bad.csv")
+    assert "row 3: series 'b' has the class 'up', which no training series has" in reason
+
+
 def test_predictions_of_new_series_which_may_be_longer_or_a_single_observation(turns, table, tmp_path, ask):
     t, x, _, _ = turning(count=2, length=20)
     text = long_table(t, x, np.array([20, 1]), ["?", "?"])
@@ -108,14 +122,19 @@ def test_outputs_over_time_are_those_of_the_series_so_far(turns):
     run = charax.load_run(turns)
     task, model = run.trained
     split = run.splits.test
-    over_time = task.outputs_over_time(model, split, 1)
-    assert len(over_time) == split.lengths[1]
+    counts, over_time = task.outputs_over_time(model, split, 1)
+    assert counts.tolist() == list(range(1, int(split.lengths[1]) + 1))
     np.testing.assert_allclose(over_time[-1], task.outputs(model, split)[1], atol=1e-5)
     # What comes later is not known: another future, the same present.
     other = split._replace(values=split.values.copy())
     other.values[1, 4:, 1] *= -1  # it turns the other way
-    np.testing.assert_allclose(task.outputs_over_time(model, other, 1)[:4], over_time[:4], atol=1e-6)
-    assert np.abs(task.outputs_over_time(model, other, 1)[-1] - over_time[-1]).max() > 1e-3
+    _, changed = task.outputs_over_time(model, other, 1)
+    np.testing.assert_allclose(changed[:4], over_time[:4], atol=1e-6)
+    assert np.abs(changed[-1] - over_time[-1]).max() > 1e-3
+    # Of a long series some of them are asked for, the last one among them.
+    some, few = task.outputs_over_time(model, split, 1, most=4)
+    assert (len(some), some[0], some[-1]) == (4, 1, split.lengths[1])
+    np.testing.assert_allclose(few, over_time[some - 1], atol=1e-5)
 
 
 def test_a_series_whose_solve_fails_is_marked_and_the_others_are_answered(turns, tmp_path):
@@ -148,6 +167,8 @@ def test_numbers_are_predicted_in_their_units(tmp_path):
     error = task.outputs(model, split)[:, 0] - scale.inverse(split.targets[:, None])[:, 0]
     assert np.sqrt(np.mean(error**2)) == pytest.approx(answer["rmse"], rel=1e-4)
     np.savez(tmp_path / "new.npz", x=x[:2])
+    everything = run.config.load_labelled(tmp_path / "a.npz", task.spec)
+    np.testing.assert_allclose(np.std(everything.targets), 1, atol=0.3)  # in units of the training series
     predictions = charax.predict(run.folder, tmp_path / "new.npz")
     assert predictions.columns == ["series", "label"]
     assert all(600 < float(row[1]) < 1400 for row in predictions.rows)
@@ -221,7 +242,12 @@ def test_each_method_has_its_solver(table):
     config = SeriesConfig(data=str(table), target="way")
     spec = config.load_data().spec
     solver = lambda **changes: replace(config, **changes).build_task(spec).solver
-    assert solver() == Solver("midpoint", steps=1)
+    assert solver() == Solver("midpoint", steps=1, adjoint="direct")
+    assert solver(solver=SolverConfig(adjoint="checkpoint")) == Solver("midpoint", steps=1)
+    # A gradient does not keep what it needs of every step of long series, unless windows make few steps of them.
+    long = replace(spec, scaling=replace(spec.scaling, length=1000.0))
+    assert config.build_task(long).solver == Solver("midpoint", steps=1)
+    assert replace(config, windows=20).build_task(long).solver.adjoint == "direct"
     assert solver(method="node") == Solver("midpoint", steps=8)
     assert solver(solver=SolverConfig(solver="bosh3", rtol=1e-3)).steps is None
     assert isinstance(config.build_task(spec), SeriesTask)

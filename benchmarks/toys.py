@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -33,8 +34,8 @@ only."""
 METRICS = ("nll", "validation_nll", "nfe", "parameters", "seconds")
 
 
-def measure(data: str, recipe: str, method: str, seed: int) -> dict[str, Any]:
-    """Train, and note what the command prints and how long it took."""
+def measure(data: str, recipe: str, method: str, seed: int, pictures: Path | None = None) -> dict[str, Any]:
+    """Train, and note what the command prints and how long it took; keep the first picture of each kind of run."""
     flags = ["--data", data, "--method", method, "--seed", str(seed), *COMMANDS[recipe]]
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "XDG_CACHE_HOME": f"{folder}/cache"}
@@ -43,7 +44,9 @@ def measure(data: str, recipe: str, method: str, seed: int) -> dict[str, Any]:
         before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
         done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
         wall, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
-    answer = json.loads(done.stdout)
+        answer = json.loads(done.stdout)
+        if pictures is not None and not (picture := pictures / f"{data}-{recipe}-{method}.png").exists():
+            shutil.copy(Path(answer["run"]) / "plots" / "density.png", picture)
     return {
         "dataset": data,
         "recipe": recipe,
@@ -96,7 +99,7 @@ def main() -> None:
     ]
     known = {(run["dataset"], run["recipe"], run["method"], run["seed"]) for run in runs}
     for each in (each for each in asked if each not in known):
-        runs.append(measure(*each))
+        runs.append(measure(*each, pictures=given.output.parent))
         print(runs[-1], flush=True)
         given.output.write_text(json.dumps({"rows": summarize(runs), "runs": runs}, indent=2) + "\n")
 

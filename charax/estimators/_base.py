@@ -2,6 +2,7 @@
 
 import warnings
 from abc import ABCMeta, abstractmethod
+from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any, get_args
 
@@ -141,7 +142,10 @@ class AbstractEstimator(BaseEstimator, metaclass=ABCMeta):
         """The number of epochs between two evaluations, if each has this many steps."""
         return 1
 
-    def _fit_ensemble(self, objective: AbstractObjective, rows: Rows, *, members: int) -> None:
+    def _fit_ensemble(
+        self, objective: AbstractObjective, rows: Rows, *, members: int, others: Iterable[Any] = ()
+    ) -> None:
+        """Train; with other objectives, keep the one with the lowest loss of the validation rows."""
         initial_params = None
         if self._is_warm_start():
             if self.ensemble_.objective != objective or len(self.ensemble_.params) != members:
@@ -172,7 +176,8 @@ class AbstractEstimator(BaseEstimator, metaclass=ABCMeta):
             ),
         )
         progress = Lines(Console()) if self.verbose else Silent()
-        self.ensemble_ = train_ensemble(objective, rows, config, progress, initial_params)
+        trained = [train_ensemble(each, rows, config, progress, initial_params) for each in (objective, *others)]
+        self.ensemble_ = min(trained, key=lambda ensemble: ensemble.best_loss)
         self.n_iter_ = every * len(self.ensemble_.losses)
         self.loss_curve_ = self.ensemble_.losses
         self.best_loss_ = self.ensemble_.best_loss

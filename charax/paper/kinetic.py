@@ -36,7 +36,7 @@ class Kinetic(AbstractExperiment):
     method: FlowMethod = "c-node"
     """The field of the flow."""
     sharpness: float | None = None
-    """Factor inside the activations, as in `charax train density`."""
+    """Factor inside the activations. By default 1."""
     weight: float = 1.5
     """Weight of the kinetic energy next to the NLL."""
     seeds: int = 3
@@ -49,7 +49,7 @@ class Kinetic(AbstractExperiment):
             raise ValueError(f"weight must be above 0, got {self.weight}: the flow without it is trained anyway")
         if datasets.load_density_data(self.data, points=100).levels is not None:
             raise ValueError(f"{self.data} has images; this compares densities of points: use checkerboard")
-        plain = DensityConfig(data=self.data, method=self.method, sharpness=self.sharpness)
+        plain = DensityConfig(data=self.data, method=self.method, sharpness=self.sharpness or 1.0)
         if self.epochs is not None:
             plain = replace(plain, loop=replace(plain.loop, epochs=self.epochs))
         configs = [plain, replace(plain, kinetic_penalty=self.weight)]

@@ -41,6 +41,7 @@ CHANGES = {
     "characteristic_dim": Change(3),
     "width": Change(5),
     "objective": Change("matching"),
+    "sharpness": Change(3.0),
     "frequencies": Change(3),
     "augment_dim": Change(3, {"method": "anode"}),
     "members": Change(3),

@@ -108,15 +108,37 @@ def test_gaussian_to_gaussian_has_the_density_of_the_closed_form(name):
 @pytest.mark.usefixtures("x64")
 def test_matching_learns_the_velocity_of_the_closed_form():
     """The best affine field at one time, by least squares over many pairs, is the marginal velocity."""
-    t, n = 0.3, 100_000
-    start = GENERATOR.multivariate_normal(MEAN, COVARIANCE, n)
-    end = GENERATOR.normal(size=(n, 2))
+    t, n, generator = 0.3, 1_000_000, np.random.default_rng(0)
+    start = generator.multivariate_normal(MEAN, COVARIANCE, n)
+    end = generator.normal(size=(n, 2))
     position, velocity = LinearPath()(jnp.asarray(start), jnp.asarray(end), jnp.full(n, t))
     design = np.column_stack([position, np.ones(n)])
     fitted = np.linalg.lstsq(design, np.asarray(velocity), rcond=None)[0]
     grid = np.array([[0.0, 0.0], [1.0, -1.0], [-1.0, 2.0]])
     expected = GaussianField(LinearPath())(t, None, jnp.asarray(grid), Condition())[1]
     np.testing.assert_allclose(np.column_stack([grid, np.ones(3)]) @ fitted, expected, atol=0.02)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("name", ["linear", "cosine"])
+@pytest.mark.parametrize("t", [0.1, 0.5, 0.8])
+def test_the_minimum_of_matching_is_the_velocity_of_the_closed_form(name, t):
+    """Of affine fields between N(0.5, 0.8) and N(0, 1), with the expectation by quadrature: to 1e-9."""
+    mean, variance = 0.5, 0.8
+    nodes, weights = np.polynomial.hermite_e.hermegauss(12)
+    start, end = (jnp.asarray(each.ravel()) for each in np.meshgrid(mean + np.sqrt(variance) * nodes, nodes))
+    joint = jnp.asarray(np.outer(weights, weights).ravel() / weights.sum() ** 2)
+
+    def loss(affine):
+        field = PlainField(lambda u: affine[0] * u + affine[1], reads=("u",))
+        matching = FlowMatching(path=PATHS[name], times=FixedTimes(t))
+        return matching.losses(field, start[:, None], end[:, None], key=KEY) @ joint
+
+    # The loss is quadratic, so that one step of Newton's method finds the minimum.
+    found = -jnp.linalg.solve(jax.hessian(loss)(jnp.zeros(2)), jax.grad(loss)(jnp.zeros(2)))
+    a, b, a_rate, b_rate = (float(each[0]) for each in PATHS[name].coefficients(jnp.array([t])))
+    gain = (a * a_rate * variance + b * b_rate) / (a**2 * variance + b**2)
+    np.testing.assert_allclose(found, [gain, (a_rate - gain * a) * mean], atol=1e-9)
 
 
 @pytest.mark.usefixtures("x64")

@@ -71,6 +71,7 @@ def test_toy_flow_makes_the_iterations_that_were_asked_for(iterations):
 def test_toy_flows_have_the_sizes_that_are_told(recipe, expected):
     designs = [ToyFlow(recipe).config(method).design((2,), None)[0] for method in ("c-node", "node")]
     assert [design.count((2,)) for design in designs] == expected
+    assert {design.sharpness for design in designs} == {8.0 if recipe == "sharp" else 1.0}
 
 
 def test_flows_that_are_compared_have_folders_of_their_own():

@@ -75,8 +75,8 @@ class DensityConfig(AbstractConfig):
     end_time: float | None = None
     """End of the integration interval, instead of the preset's; for points and tables."""
     sharpness: float | None = None
-    """Factor inside the activations, instead of the preset's 1: 8, for example, for densities with thin parts; for
-    points and tables."""
+    """Factor inside the activations, instead of the preset's: 8 for toys that are trained by likelihood, else 1. Larger
+    for densities with thin parts; for points and tables."""
     frequencies: int | None = None
     """Number of sines and cosines in front of the networks, instead of the preset's: 0; with flow matching 32 for toys,
     8 for tables."""

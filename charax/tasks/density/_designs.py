@@ -32,11 +32,10 @@ def preset_design(config: "DensityConfig", levels: int | None) -> tuple["models.
 
 
 def _vector_preset(config: "DensityConfig") -> "models.VectorFlowDesign":
-    small = config.method == "c-node"
+    small, toy = config.method == "c-node", config.data in data.TOYS
     if config.preset == "small" and config.objective == "likelihood":
-        return models.VectorFlowDesign(config.method, width=32 if small else 64)
+        return models.VectorFlowDesign(config.method, width=32 if small else 64, sharpness=8.0 if toy else 1.0)
     if config.preset == "small":
-        toy = config.data in data.TOYS
         return models.VectorFlowDesign(
             config.method,
             width=64,

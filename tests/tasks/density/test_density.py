@@ -148,6 +148,12 @@ def test_images_that_are_not_bytes_are_refused(tmp_path):
         load_density_data(str(tmp_path / "x.npz"))
 
 
+def test_toys_have_sharper_fields_than_tables_where_they_are_trained_by_likelihood(blob):
+    sharpness = lambda **settings: DensityConfig(**settings).design((2,), None)[0].sharpness
+    assert (sharpness(data="moons"), sharpness(data=str(blob))) == (8, 1)
+    assert (sharpness(data="moons", objective="matching"), sharpness(data="moons", sharpness=2.0)) == (1, 2)
+
+
 def test_the_name_of_a_run_tells_what_makes_it_another(tmp_path):
     labels = {
         DensityConfig(**change).label

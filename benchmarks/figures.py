@@ -106,7 +106,7 @@ TABLES = {
     ),
     "uci": Table(
         "uci.json",
-        "Log-likelihood of test rows: mean and standard deviation over seven splits",
+        "Log-likelihood of test rows: mean and standard deviation over the splits",
         "nats per row; larger is better",
         lambda row: row["dataset"],
         (

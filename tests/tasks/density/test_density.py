@@ -3,10 +3,14 @@
 import json
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from charax.data import DataError, load_density_data
+from charax.models.flows import VectorFlowDesign
+from charax.solve import Solver
 from charax.tasks.density import DensityConfig, DensityTask
 from charax.train import LoopConfig, fit, load_config, load_model, load_run, sample
 from tests.train.commands import assert_explained
@@ -146,6 +150,24 @@ def test_images_that_are_not_bytes_are_refused(tmp_path):
     np.savez(tmp_path / "x.npz", x=np.full((12, 8, 8), 0.5))
     with pytest.raises(DataError, match="uint8"):
         load_density_data(str(tmp_path / "x.npz"))
+
+
+@pytest.mark.parametrize("method", ["node", "c-node"])
+def test_trajectories_of_figures_are_those_of_one_solve(method):
+    """Of more points than are followed at once, from one fraction of the end time to the next."""
+    from charax.tasks.density._plots import trajectories_of
+
+    flow = VectorFlowDesign(method, width=4, end_time=2.0).build((2,), key=jax.random.key(0))
+    data, fractions = np.random.default_rng(0).normal(size=(130, 2)).astype(np.float32), np.array([0.0, 0.3, 1.0])
+    solver = Solver(rtol=1e-6, atol=1e-6)
+    u, x = trajectories_of(flow, data, solver, fractions)
+    whole = solver.solve(
+        flow.field, jnp.asarray(data), s1=2.0, at=jnp.asarray(2 * fractions, jnp.float32), with_characteristic=True
+    )
+    np.testing.assert_allclose(u, whole.trajectory, atol=1e-4)
+    assert (x is None) == (method == "node")
+    if x is not None:
+        np.testing.assert_allclose(x, whole.characteristic, atol=1e-4)
 
 
 def test_toys_have_sharper_fields_than_tables_where_they_are_trained_by_likelihood(blob):

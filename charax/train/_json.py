@@ -269,7 +269,7 @@ def _decode_fields(cls: Any, value: Any, name: str, source: object) -> Any:
     fields = [field.name for field in dataclasses.fields(cls)] if dataclasses.is_dataclass(cls) else list(cls._fields)
     if dataclasses.is_dataclass(cls):
         later = [field for field in dataclasses.fields(cls) if field.metadata.get("added_later")]
-        value = {field.name: field.default for field in later} | value
+        value = {field.name: to_json(field.default) for field in later} | value
     unknown, missing = value.keys() - set(fields), set(fields) - value.keys()
     if unknown:
         raise ValueError(f"{source}: this version does not know the setting {_show_names(unknown)}")

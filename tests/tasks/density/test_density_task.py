@@ -46,6 +46,7 @@ def cases(blob, tmp_path_factory) -> dict[str, Case]:
         "path": Case(matched, {"path": "cosine"}, "task"),
         "coupling": Case(matched, {"coupling": "independent"}, "task"),
         "times": Case(matched, {"times": "uniform"}, "task"),
+        "pixels": Case(dataclasses.replace(pictures, objective="matching"), {"pixels": "logit"}, "spec"),
         "passes": Case(table, {"passes": 2}, "task"),
         "conditional": Case(table, {"conditional": True}, "model"),
         "hidden_classes": Case(dataclasses.replace(table, conditional=True), {"hidden_classes": 0.2}, "task"),

@@ -56,8 +56,6 @@ class Case(NamedTuple):
     expected: dict[str, Callable[[dict[str, np.ndarray]], Any]]
     inputs: dict[str, np.ndarray] | None = None
     """Inputs of three samples that are not just any numbers."""
-    tolerance: float = 1e-5
-    """Of a linear forecast more: its weights of exponentials that are alike cancel, so float32 leaves fewer digits."""
 
 
 def untrained(config: AbstractConfig) -> TrainedModel:
@@ -141,7 +139,7 @@ def window_case() -> Case:
         past_times=np.where(ends, last + behind, windows.past_times).astype(np.float32),
         past_values=np.where(ends[:, :, None], np.nan, windows.past_values).astype(np.float32),
     )
-    return Case(TrainedModel(task, model), {"forecast": lambda x: task.forecast(model, padded)}, inputs, 1e-4)
+    return Case(TrainedModel(task, model), {"forecast": lambda x: task.forecast(model, padded)}, inputs)
 
 
 def conditional_images() -> Case:
@@ -282,9 +280,7 @@ def compare_answers(cases: dict[str, Case], tmp_path: Path) -> None:
                 answer = expected(inputs[name][program])
                 for number, each in enumerate(answer if isinstance(answer, tuple) else (answer,)):
                     ours = np.asarray(each)
-                    np.testing.assert_allclose(
-                        outputs[f"{program} {number} 3"], ours, rtol=case.tolerance, atol=case.tolerance
-                    )
+                    np.testing.assert_allclose(outputs[f"{program} {number} 3"], ours, rtol=1e-5, atol=1e-5)
                     # Fixed steps: a smaller batch has the same answers.
                     np.testing.assert_allclose(outputs[f"{program} {number} 2"], ours[:2], rtol=1e-3, atol=1e-3)
 

@@ -19,6 +19,7 @@ from ._path import follow_flow as follow_flow
 from ._pixel_scaling import AbstractPixelScaling as AbstractPixelScaling
 from ._pixel_scaling import NormalQuantiles as NormalQuantiles
 from ._pixel_scaling import StandardizedLogits as StandardizedLogits
+from ._pixel_scaling import WhitenedPixels as WhitenedPixels
 from ._pixels import Pixels as Pixels
 from ._scales import plan_scales as plan_scales
 from ._single_scale import SingleScaleFlow as SingleScaleFlow

@@ -15,7 +15,7 @@ from charax.models.flows._continuous import ContinuousFlow
 from charax.models.flows._fields import image_flow_field, unet_flow_field, vector_flow_field
 from charax.models.flows._flow import AbstractFlow
 from charax.models.flows._multiscale import MultiScaleFlow
-from charax.models.flows._pixel_scaling import NormalQuantiles, StandardizedLogits
+from charax.models.flows._pixel_scaling import NormalQuantiles, StandardizedLogits, WhitenedPixels
 from charax.models.flows._pixels import Pixels
 from charax.models.flows._single_scale import SingleScaleFlow, state_shape
 from charax.nn import count_parameters
@@ -200,9 +200,11 @@ class SingleScaleFlowDesign(AbstractFlowDesign):
     alpha: float = 1e-6
     """Keeps the logit away from black and white."""
     mean: tuple[float, ...] = ()
-    """The mean logit of every pixel, row by row."""
+    """The mean logit of every pixel, row by row; with a rotation, the mean of every pixel."""
     std: tuple[float, ...] = ()
-    """The standard deviation of the logit of every pixel."""
+    """The standard deviation of the logit of every pixel; with a rotation, that of every cosine coefficient."""
+    rotation: tuple[float, ...] = ()
+    """A rotation of the channels, row by row, after which images are whitened; instead of logits."""
     edges: tuple[float, ...] = ()
     """The edges of the bins of `probabilities`, from 0 to 1."""
     probabilities: tuple[tuple[float, ...], ...] = ()
@@ -222,6 +224,8 @@ class SingleScaleFlowDesign(AbstractFlowDesign):
         pixels = Pixels(self.levels, self.alpha)
         if self.edges:
             scaling = NormalQuantiles(shape, edges=self.edges, probabilities=self.probabilities)
+        elif self.rotation:
+            scaling = WhitenedPixels(shape, mean=self.mean, std=self.std, rotation=self.rotation)
         else:
             scaling = StandardizedLogits(shape, pixels, mean=self.mean, std=self.std)
         return SingleScaleFlow(field, shape, pixels=pixels, scaling=scaling)

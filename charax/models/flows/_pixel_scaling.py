@@ -1,4 +1,4 @@
-"""From dequantised pixels to the state of a flow: each pixel by itself, with the log-determinant."""
+"""From dequantised pixels to the state of a flow, with the log-determinant."""
 
 import math
 from abc import abstractmethod
@@ -16,7 +16,7 @@ _SMALLEST = 1e-12
 
 
 class AbstractPixelScaling(eqx.Module):
-    """An invertible map of images with pixels in [0, 1], a pixel at a time.
+    """An invertible map of images with pixels in [0, 1].
 
     ```python
     from charax.models.flows import AbstractPixelScaling, Pixels, StandardizedLogits
@@ -185,3 +185,85 @@ class NormalQuantiles(AbstractPixelScaling):
         """The entries of every pixel's own row."""
         rows = jnp.arange(math.prod(self.shape)).reshape(self.shape) * (len(self.edges) - 1)
         return table.ravel()[rows + index]
+
+
+class WhitenedPixels(AbstractPixelScaling):
+    """A linear map after which neighbouring pixels, and their colours, are hardly correlated.
+
+    The colours are rotated, and every coefficient of the discrete cosine transform of a rotated colour is divided by
+    its standard deviation; the inverse transform makes an image of them again. Natural images have large coefficients
+    at low frequencies and tiny ones at high frequencies, which a flow would otherwise have to learn at times very close
+    to the data. With the identity as flow, the density is normal with the covariance of such images.
+
+    ```python
+    import jax.numpy as jnp
+    from charax.models.flows import WhitenedPixels
+
+    # Two pixels whose mean varies ten times as much as their difference.
+    scaling = WhitenedPixels((1, 2, 1), mean=(0.5, 0.5), std=(0.1, 0.01), rotation=(1.0,))
+    y, log_det = scaling.forward(jnp.array([0.6, 0.6]).reshape(1, 1, 2, 1))
+    assert jnp.allclose(y.ravel(), 1.0, atol=1e-5) and jnp.allclose(log_det, -jnp.log(0.1 * 0.01))
+    ```
+    """
+
+    shape: tuple[int, ...] = eqx.field(static=True)
+    mean: tuple[float, ...] = eqx.field(static=True)
+    std: tuple[float, ...] = eqx.field(static=True)
+    rotation: tuple[float, ...] = eqx.field(static=True)
+
+    def __init__(
+        self, shape: tuple[int, ...], *, mean: tuple[float, ...], std: tuple[float, ...], rotation: tuple[float, ...]
+    ):
+        """Check and store the moments.
+
+        Args:
+            shape: The shape of one image: height, width, channels.
+            mean: The mean of every pixel, row by row.
+            std: The standard deviation of every coefficient of the cosine transform of the rotated channels.
+            rotation: An orthogonal matrix, row by row, that rotates the channels.
+
+        Raises:
+            ValueError: If there is not one mean and one positive standard deviation per pixel, or the rotation is not
+                an orthogonal matrix of the channels.
+        """
+        size, channels = math.prod(shape), shape[-1]
+        for name, values in (("mean", mean), ("std", std)):
+            if len(values) != size:
+                raise ValueError(f"{name} must have {size} numbers, one per pixel and channel, got {len(values)}")
+        if not all(value > 0 for value in std):
+            raise ValueError("every std must be above 0")
+        if len(rotation) != channels**2:
+            raise ValueError(f"rotation must have {channels**2} numbers, got {len(rotation)}")
+        matrix = np.reshape(rotation, (channels, channels))
+        if not np.allclose(matrix @ matrix.T, np.eye(channels), atol=1e-4):
+            raise ValueError("rotation must be an orthogonal matrix")
+        self.shape, self.mean, self.std, self.rotation = tuple(shape), mean, std, rotation
+
+    def forward(
+        self, x: Float[Array, "batch height width channels"]
+    ) -> tuple[Float[Array, "batch height width channels"], Float[Array, "batch"]]:
+        mean, std, rotation = self._arrays(x)
+        scaled = self._multiply_coefficients((x - mean) @ rotation, 1 / std)
+        return scaled, jnp.full(len(x), -sum(map(math.log, self.std)), x.dtype)
+
+    def inverse(self, y: Float[Array, "batch height width channels"]) -> Float[Array, "batch height width channels"]:
+        mean, std, rotation = self._arrays(y)
+        rotated = self._multiply_coefficients(y, std)
+        return jnp.clip(rotated @ rotation.T + mean, 0, 1)
+
+    def _multiply_coefficients(self, y: Array, factors: Array) -> Array:
+        """Multiply the coefficients of the cosine transform of every channel."""
+        rows, columns = (jnp.asarray(_cosines(side), y.dtype) for side in self.shape[:2])
+        coefficients = factors * jnp.einsum("ij,bjkc,lk->bilc", rows, y, columns)
+        return jnp.einsum("ij,bikc,kl->bjlc", rows, coefficients, columns)
+
+    def _arrays(self, like: Array) -> tuple[Array, Array, Array]:
+        mean, std = (jnp.asarray(each, like.dtype).reshape(self.shape) for each in (self.mean, self.std))
+        return mean, std, jnp.asarray(self.rotation, like.dtype).reshape(self.shape[-1], -1)
+
+
+def _cosines(n: int) -> np.ndarray:
+    """The orthogonal matrix of the discrete cosine transform of n numbers, a row per frequency."""
+    matrix = np.cos(np.pi / n * np.outer(np.arange(n), np.arange(n) + 0.5)) * math.sqrt(2 / n)
+    matrix[0] /= math.sqrt(2)
+    return matrix

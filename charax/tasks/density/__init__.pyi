@@ -2,6 +2,7 @@ from ._config import DensityConfig as DensityConfig
 from ._objective import MatchingDesign as MatchingDesign
 from ._pixel_statistics import logit_moments as logit_moments
 from ._pixel_statistics import pixel_histograms as pixel_histograms
+from ._pixel_statistics import whitening_moments as whitening_moments
 from ._spec import DensityBatch as DensityBatch
 from ._spec import DensitySpec as DensitySpec
 from ._task import DensityTask as DensityTask

@@ -27,6 +27,8 @@ from charax.train import (
 )
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from charax.tasks.density._spec import DensityBatch, DensitySpec
     from charax.tasks.density._task import DensityTask
     from charax.tasks.density._transport import TransportSpec, TransportTask
@@ -106,11 +108,12 @@ class DensityConfig(AbstractConfig):
     each class or context; the default for points and tables without context. independent: as they are drawn."""
     times: TimesName | None = None
     """Flow matching: the distribution of the times. By default data: logit-normal with most of the times near the
-    data; uniform with a source."""
+    data; logit-normal, around the middle, for whitened images; uniform with a source."""
     pixels: PixelsName | None = field(default=None, metadata=ADDED_LATER)
-    """Flow matching of images: how pixels become numbers without bounds. By default quantiles: each through a histogram
-    of its own to a normal distribution, so that the flow learns how pixels depend on each other. logit: the logit of
-    each, standardized."""
+    """Flow matching of images: how pixels become the state of the flow. quantiles: each through a histogram of its own
+    to a normal distribution, so that the flow learns how pixels depend on each other; the default of grey images.
+    whitened: the correlations of neighbours and colours are removed by a cosine transform; the default of colour
+    images. logit: the logit of each, standardized."""
     passes: int | None = None
     """Passes over the training data per epoch, that is between two evaluations. By default 1; 4 for flow matching of
     tables and of toys whose points are given, and more for small ones."""
@@ -247,12 +250,7 @@ class DensityConfig(AbstractConfig):
             raise ValueError("pixels are scaled for flow matching of images: leave --pixels out, or match images")
         matched_image = loaded.levels is not None and self.objective != "likelihood"
         if loaded.levels is not None and matched_image:
-            if self.pixels == "logit":
-                mean, std = density.logit_moments(loaded.train.inputs, loaded.levels, alpha_of(loaded.levels))
-                spec = replace(spec, logit_mean=mean, logit_std=std)
-            else:
-                edges, probabilities = density.pixel_histograms(loaded.train.inputs, loaded.levels)
-                spec = replace(spec, edges=edges, probabilities=probabilities)
+            spec = self._scale_pixels(spec, loaded.train.inputs, loaded.levels)
         splits = Splits(*(spec.batch(*split) for split in (loaded.train, loaded.validation, loaded.test)))
         matched_toy = self.objective != "likelihood" and self.data in data.TOYS
         few = _EVALUATED if matched_image or matched_toy else None
@@ -267,9 +265,22 @@ class DensityConfig(AbstractConfig):
             loaded.notes,
         )
 
+    def _scale_pixels(
+        self, spec: "DensitySpec", images: "np.ndarray | data.AbstractStoredRows", levels: int
+    ) -> "DensitySpec":
+        pixels = self.pixels or ("whitened" if spec.shape[-1] > 1 else "quantiles")
+        if pixels == "logit":
+            mean, std = density.logit_moments(images, levels, alpha_of(levels))
+            return replace(spec, logit_mean=mean, logit_std=std)
+        if pixels == "whitened":
+            mean, std, rotation = density.whitening_moments(images, levels)
+            return replace(spec, pixel_mean=mean, coefficient_std=std, rotation=rotation)
+        edges, probabilities = density.pixel_histograms(images, levels)
+        return replace(spec, edges=edges, probabilities=probabilities)
+
     def _load_transport(self, loaded: "data.DensityData", source: "data.DensityData") -> TaskData:
         spec = density.TransportSpec.from_data(loaded, source)
-        matching = self._matching(None, coupled=True)
+        matching = self._matching(None, coupled=True, times="uniform")
         pairs = [
             matching.pair(*(getattr(each, name) for each in (loaded, source)))
             for name in ("train", "validation", "test")
@@ -301,17 +312,11 @@ class DensityConfig(AbstractConfig):
                 design=design,
                 solver=self.solver.build(solver, exact=True),
                 spec=spec,
-                matching=self._matching(None, coupled=True),
+                matching=self._matching(None, coupled=True, times="uniform"),
             )
         design, solver = self.design(spec.shape, spec.levels, classes=len(spec.classes) + len(spec.context))
         if isinstance(design, models.SingleScaleFlowDesign):
-            design = replace(
-                design,
-                mean=spec.logit_mean,
-                std=spec.logit_std,
-                edges=spec.edges,
-                probabilities=spec.probabilities,
-            )
+            design = replace(design, **spec.scaling)
         hidden = 0.1 if spec.classes and spec.levels is not None else 0.0
         return density.DensityTask(
             design=design,
@@ -332,14 +337,15 @@ class DensityConfig(AbstractConfig):
         return self.objective != "likelihood" and self._matching_of(spec).coupling != "independent"
 
     def _matching_of(self, spec: "DensitySpec") -> "density.MatchingDesign":
-        return self._matching(spec.levels, coupled=not spec.context and spec.levels is None)
+        # Times near the data are for the likelihood, which a flow from another source does not have. Whitened images
+        # have no tiny coefficients that only such times show.
+        times = "logit-normal" if spec.rotation else "data"
+        return self._matching(spec.levels, coupled=not spec.context and spec.levels is None, times=times)
 
-    def _matching(self, levels: int | None, *, coupled: bool) -> "density.MatchingDesign":
+    def _matching(self, levels: int | None, *, coupled: bool, times: TimesName) -> "density.MatchingDesign":
         if levels is not None and self.coupling == "ot":
             raise ValueError("partners of images are not coupled: leave --coupling out")
         coupling: CouplingName = "ot" if coupled else "independent"
-        # Times near the data are for the likelihood, which a flow from another source does not have.
-        times = "data" if self.source is None else "uniform"
         return density.MatchingDesign(self.path or "linear", self.times or times, self.coupling or coupling)
 
     def design(

@@ -1,15 +1,16 @@
-"""What a flow of images must know about each of their pixels."""
+"""What a flow of images must know about their pixels."""
 
 import itertools
 
 import numpy as np
 from jaxtyping import Float, Int
+from scipy.fft import dctn
 from scipy.special import logit
 
 from charax.data import AbstractStoredRows
 
 _MOMENT_IMAGES, _COUNTED_IMAGES = 10_000, 60_000
-"""Images of which the moments of the logits, and the histograms, are taken."""
+"""Images of which moments, and histograms, are taken."""
 _ROWS = 4_096
 """Images that are counted at once."""
 _BINS = 16
@@ -41,6 +42,41 @@ def logit_moments(
     logits = logit(alpha + (1 - 2 * alpha) * (rows + noise) / levels)
     flat = logits.reshape(len(rows), -1)
     return tuple(flat.mean(axis=0).tolist()), tuple(flat.std(axis=0).clip(min=1e-2).tolist())
+
+
+def whitening_moments(
+    images: Float[np.ndarray, "n height width channels"] | AbstractStoredRows, levels: int
+) -> tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]:
+    """Compute what whitens images: moments of pixels and of their cosine transform, with one draw of noise per image.
+
+    ```python
+    import numpy as np
+    from charax.tasks.density import whitening_moments
+
+    grey = np.tile(np.arange(100.0).reshape(100, 1, 1, 1), (1, 2, 2, 1))  # images of one level each
+    mean, std, rotation = whitening_moments(grey, 100)
+    assert std[0] > 50 * max(std[1:]) and rotation in ((1.0,), (-1.0,))
+    ```
+
+    Args:
+        images: Images of whole grey levels.
+        levels: The number of grey levels.
+
+    Returns:
+        The mean of every pixel, the standard deviation of every coefficient of the cosine transform of the rotated
+        channels, and the rotation of the channels to their principal components, each row by row.
+    """
+    rows = np.asarray(images[:_MOMENT_IMAGES], np.float32)
+    noise = np.random.default_rng(0).uniform(size=rows.shape).astype(np.float32)
+    x = (rows + noise) / levels
+    mean = x.mean(axis=0, dtype=float)
+    x -= mean.astype(np.float32)
+    channels = x.reshape(-1, x.shape[-1]).astype(float)
+    _, rotation = np.linalg.eigh(channels.T @ channels)
+    coefficients = np.asarray(dctn(x @ rotation.astype(np.float32), axes=(1, 2), norm="ortho"))
+    # A coefficient that hardly varies in few images may vary more in others.
+    std = coefficients.std(axis=0, dtype=float).clip(min=0.1 / levels)
+    return _round(mean), _round(std), _round(rotation)
 
 
 def pixel_histograms(
@@ -78,8 +114,12 @@ def pixel_histograms(
     # A level that never occurred is as rare as can be, and not impossible.
     pooled = np.maximum(bins.sum(axis=0), 1)
     probabilities = (bins + pooled / pooled.sum()) / (count + 1)
-    rounded = tuple(tuple(float(f"{each:.6g}") for each in row) for row in probabilities)
-    return tuple((edges / levels).tolist()), rounded
+    return tuple((edges / levels).tolist()), tuple(map(_round, probabilities))
+
+
+def _round(values: np.ndarray) -> tuple[float, ...]:
+    """Six digits of every number, row by row."""
+    return tuple(float(f"{value:.6g}") for value in values.ravel())
 
 
 def _split_levels(counts: Int[np.ndarray, "levels"], bins: int) -> Int[np.ndarray, "edges"]:

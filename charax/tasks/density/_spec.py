@@ -77,6 +77,12 @@ class DensitySpec:
     """The edges of the bins of histograms, from 0 to 1, for a flow that makes every pixel normal."""
     probabilities: tuple[tuple[float, ...], ...] = field(default=(), metadata=ADDED_LATER)
     """The probability of every bin, for every pixel of the training images."""
+    pixel_mean: tuple[float, ...] = field(default=(), metadata=ADDED_LATER)
+    """The mean of every pixel of the training images, for a flow of whitened images."""
+    coefficient_std: tuple[float, ...] = field(default=(), metadata=ADDED_LATER)
+    """The standard deviation of every coefficient of the cosine transform of their rotated channels."""
+    rotation: tuple[float, ...] = field(default=(), metadata=ADDED_LATER)
+    """The rotation of the channels, row by row."""
 
     @classmethod
     def from_data(
@@ -105,6 +111,15 @@ class DensitySpec:
     def loss_name(self) -> str:
         """What the loss of a sample is called: `nll`, or `bits_per_dim` for images."""
         return "nll" if self.levels is None else "bits_per_dim"
+
+    @property
+    def scaling(self) -> dict[str, tuple]:
+        """The settings of a `SingleScaleFlowDesign` by which pixels are scaled."""
+        if self.rotation:
+            return {"mean": self.pixel_mean, "std": self.coefficient_std, "rotation": self.rotation}
+        if self.edges:
+            return {"edges": self.edges, "probabilities": self.probabilities}
+        return {"mean": self.logit_mean, "std": self.logit_std}
 
     @property
     def own_columns(self) -> list[int]:

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from charax.models.flows import Hutchinson, NormalQuantiles, SingleScaleFlow, StandardizedLogits
+from charax.models.flows import Hutchinson, NormalQuantiles, SingleScaleFlow, StandardizedLogits, WhitenedPixels
 from charax.tasks.density import DensityConfig, DensityTask
 from charax.train import LoopConfig, load_run
 
@@ -44,6 +44,45 @@ def test_pixels_of_the_training_images_have_mean_0_and_deviation_1(config, pixel
     # Half of the images are dark: nothing between two peaks, or a normal distribution.
     middle = float((jnp.abs(state) < 0.3).mean())
     assert middle < 0.1 if pixels else 0.2 < middle < 0.28
+
+
+@pytest.fixture(scope="module")
+def colourful(tmp_path_factory):
+    """Images of 4 x 4 pixels of one colour each, and little noise."""
+    generator = np.random.default_rng(0)
+    images = generator.integers(20, 230, (60, 1, 1, 3)) + generator.integers(-9, 9, (60, 4, 4, 3))
+    path = tmp_path_factory.mktemp("data") / "colourful.npz"
+    np.savez(path, x=images.astype(np.uint8))
+    return path
+
+
+def test_colour_images_are_whitened_by_default(config, colourful):
+    colour = dataclasses.replace(config, data=str(colourful))
+    data = colour.load_data()
+    flow = colour.build_task(data.spec).build(jax.random.key(0))
+    assert isinstance(flow, SingleScaleFlow)
+    assert isinstance(flow.scaling, WhitenedPixels)
+    x = flow.pixels.dequantise(jnp.asarray(data.splits.train.inputs), key=jax.random.key(0))
+    white, pixels = (np.asarray(each).reshape(len(x), -1, 3) for each in (flow.scaling.forward(x)[0], x))
+    neighbours = lambda images: np.corrcoef(images[:, 0, 0], images[:, 1, 0])[0, 1]
+    assert abs(neighbours(white)) < 0.4 < 0.9 < neighbours(pixels)
+    matching = colour.build_task(data.spec).matching  # pyright: ignore[reportAttributeAccessIssue]
+    assert matching.times == "logit-normal"
+    other = dataclasses.replace(colour, pixels="quantiles")
+    task = other.build_task(other.load_data().spec)
+    assert isinstance(task.build(jax.random.key(0)).scaling, NormalQuantiles)  # pyright: ignore[reportAttributeAccessIssue]
+    assert task.matching.times == "data"  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_a_run_of_whitened_images_can_be_evaluated_and_sampled_again(colourful, ask, tmp_path):
+    place = ["--data", colourful, "--output", tmp_path, "--name", "run"]
+    trained = ask("train", "density", *SMALL.split(), *place)
+    assert ask("evaluate", tmp_path / "run")["bits_per_dim"] == pytest.approx(trained["bits_per_dim"], rel=1e-6)
+    ask("sample", tmp_path / "run", "-n", 20, "--output", tmp_path / "new.npz")
+    with np.load(tmp_path / "new.npz") as file:
+        samples = file["x"].astype(float)
+    # Images of one colour, even after two epochs: neighbours are alike, images are not.
+    assert samples.std(axis=(1, 2)).mean() < 0.5 * samples.mean(axis=(1, 2)).std()
 
 
 @pytest.mark.parametrize("change", [{"objective": "likelihood"}, {"data": "moons"}])

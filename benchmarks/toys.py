@@ -27,7 +27,7 @@ COMMANDS = {
         *("--preset", "paper", "--sharpness", "8", "--learning-rate", "3e-3"),
         *("--points", "102400", "--batch-size", "1024"),
     ),
-    "matching": ("--objective", "matching", "--learning-rate", "1e-2"),
+    "matching": ("--objective", "matching"),
 }
 """What follows `charax train density --data NAME`. toy-flow is `charax reproduce toy-flow --recipe sharp`, for circles
 only."""

@@ -24,6 +24,7 @@ from charax.train import (
     check_positive,
     check_range,
     check_sizes,
+    fill,
 )
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ _MATCHING_PASSES = 4
 _MATCHING_STEPS = 100
 """Least numbers of passes over the data, and of steps, in an epoch of flow matching: the evaluation at its end solves,
 and would take most of the time."""
+_TOY_MATCHING = OptimizerConfig(learning_rate=1e-2)
 _EVALUATED, _TESTED_POINTS = 1_000, 10_240
 """Images of a split and validation points of a toy, and its test points, that are evaluated if the flow is matched."""
 _POINTS = 25_600
@@ -138,9 +140,9 @@ class DensityConfig(AbstractConfig):
     solver: SolverConfig = field(default_factory=SolverConfig)
     """How to integrate."""
     optimizer: OptimizerConfig = field(
-        default_factory=lambda: OptimizerConfig(learning_rate=5e-3, weight_decay=0.0, schedule="cosine", clip=10.0)
+        default_factory=lambda: OptimizerConfig(weight_decay=0.0, schedule="cosine", clip=10.0)
     )
-    """How to optimize."""
+    """How to optimize. The learning rate is 1e-2 for flow matching of toys, else 5e-3."""
     loop: LoopConfig = field(default_factory=lambda: LoopConfig(epochs=10, batch_size=256))
     """How long to train."""
 
@@ -216,6 +218,10 @@ class DensityConfig(AbstractConfig):
         return f"{self.name}-{self.data_label}{shrunk}-{self.method}{objective}{changed}"
 
     @property
+    def _is_matched_toy(self) -> bool:
+        return self.objective != "likelihood" and self.data in data.TOYS
+
+    @property
     def _has_flips(self) -> bool:
         return self.data in data.DATASETS and data.DATASETS[self.data].augmentation == "flip-crop"
 
@@ -252,9 +258,8 @@ class DensityConfig(AbstractConfig):
         if loaded.levels is not None and matched_image:
             spec = self._scale_pixels(spec, loaded.train.inputs, loaded.levels)
         splits = Splits(*(spec.batch(*split) for split in (loaded.train, loaded.validation, loaded.test)))
-        matched_toy = self.objective != "likelihood" and self.data in data.TOYS
-        few = _EVALUATED if matched_image or matched_toy else None
-        tested = _TESTED_POINTS if matched_toy else few
+        few = _EVALUATED if matched_image or self._is_matched_toy else None
+        tested = _TESTED_POINTS if self._is_matched_toy else few
         held_out = {
             name: _first(getattr(splits, name), self.evaluated or count)
             for name, count in {"validation": few, "test": tested}.items()
@@ -277,6 +282,10 @@ class DensityConfig(AbstractConfig):
             return replace(spec, pixel_mean=mean, coefficient_std=std, rotation=rotation)
         edges, probabilities = density.pixel_histograms(images, levels)
         return replace(spec, edges=edges, probabilities=probabilities)
+
+    def complete(self, data: TaskData) -> tuple[Self, tuple[str, ...]]:
+        optimizer = fill(self.optimizer, _TOY_MATCHING) if self._is_matched_toy else self.optimizer
+        return super(DensityConfig, replace(self, optimizer=optimizer)).complete(data)
 
     def _load_transport(self, loaded: "data.DensityData", source: "data.DensityData") -> TaskData:
         spec = density.TransportSpec.from_data(loaded, source)

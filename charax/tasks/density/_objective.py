@@ -18,10 +18,11 @@ from charax.models.matching import (
 from charax.tasks.density._names import CouplingName, PathName, TimesName
 from charax.tasks.density._spec import DensityBatch
 
-_SIZE, _LARGE_SIZE = 32, 128
-"""Partners are first chosen within so many rows; within more of them if there are few, or they have classes."""
-_ROUNDS, _ROUNDS_BETWEEN_DATA = 12, 24
-"""Then they are exchanged between all rows in so many rounds. A likelihood does not ask for the straightest paths."""
+_ROUNDS, _ROUNDS_BETWEEN_DATA = 24, 64
+"""Partners are exchanged between all rows in so many rounds. A likelihood does not ask for the straightest paths."""
+_SIZE = 128
+"""Before that, the partners of few rows, and of rows with classes, are chosen within so many of them: exchanges alone
+would end further away from the optimum."""
 _COLUMN_WEIGHT = 100.0
 """Cost of a squared distance of 1 between standardized columns of context, of which no two rows are equal."""
 
@@ -107,10 +108,10 @@ class MatchingDesign:
     ) -> Float[np.ndarray, "n *state"]:
         if self.coupling == "independent":
             return source
-        size = _LARGE_SIZE if classes is not None or len(inputs) <= _LARGE_SIZE else _SIZE
-        rows = generator.permutation(len(inputs))[None]
-        coupled = couple_batches(COUPLINGS[self.coupling], inputs, source, rows, classes, size=size)
-        return exchange_partners(inputs, coupled, rounds=rounds, classes=classes, generator=generator)
+        if classes is not None or len(inputs) <= _SIZE:
+            order = generator.permutation(len(inputs))[None]
+            source = couple_batches(COUPLINGS[self.coupling], inputs, source, order, classes, size=_SIZE)
+        return exchange_partners(inputs, source, rounds=rounds, classes=classes, generator=generator)
 
     def pair(self, samples: Split, source: Split) -> DensityBatch:
         """Choose partners among samples of another data set, once.

@@ -22,6 +22,8 @@ from charax.train import Splits, padded_batches
 _MAP = "Blues"
 _BATCH = 128
 """Points that are followed at once."""
+_GRID_BATCH = 423
+"""Points of a grid whose density is computed at once: three of its rows."""
 
 
 def plot_flow(task: DensityTask, model: eqx.Module, splits: Splits, folder: Path) -> list[Path]:
@@ -61,9 +63,10 @@ def density_on_grid(
     axis = np.linspace(-reach, reach, points, dtype=np.float32)
     across, up = np.meshgrid(axis, axis)
     u = np.stack([across.ravel(), up.ravel()], axis=1)
-    # Row by row: a solve has one step size for the whole batch.
-    density = np.concatenate([np.exp(_log_prob(flow, jnp.asarray(row), solver)) for row in np.split(u, points)])
-    return axis, density.reshape(points, points)
+    # Not all rows at once: a solve has one step size for the whole batch.
+    batches = padded_batches(len(u), _GRID_BATCH)
+    density = np.concatenate([np.exp(_log_prob(flow, jnp.asarray(u[rows]), solver)) for rows in batches])
+    return axis, density[: len(u)].reshape(points, points)
 
 
 def plot_density(

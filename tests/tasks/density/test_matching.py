@@ -201,3 +201,19 @@ def test_density_of_a_matched_flow_integrates_to_one(method):
     assert fitted.history[-1]["test_nll"] < 2.2  # a normal distribution has 2.6
     axis, density = density_on_grid(fitted.model, Solver(rtol=1e-5, atol=1e-5), reach=6.0, points=301)
     assert abs(density.sum() * (axis[1] - axis[0]) ** 2 - 1) < 0.01
+
+
+@pytest.mark.parametrize(
+    ("flags", "rate"),
+    [
+        ({"objective": "matching"}, 1e-2),
+        ({"objective": "matching", "source": "eight-gaussians"}, 1e-2),
+        ({"objective": "matching", "optimizer": OptimizerConfig(learning_rate=3e-3)}, 3e-3),
+        ({"objective": "likelihood"}, 5e-3),
+        ({"objective": "matching", "data": "digits"}, 5e-3),
+    ],
+)
+def test_toys_are_matched_with_a_larger_learning_rate(flags, rate):
+    config = DensityConfig(**{"data": "moons", "points": 64, **flags})
+    completed, _ = config.complete(config.load_data())
+    assert completed.optimizer.learning_rate == rate

@@ -1,5 +1,6 @@
 from ._config import DensityConfig as DensityConfig
 from ._objective import MatchingDesign as MatchingDesign
+from ._pixel_statistics import describe_pixels as describe_pixels
 from ._pixel_statistics import logit_moments as logit_moments
 from ._pixel_statistics import pixel_histograms as pixel_histograms
 from ._pixel_statistics import whitening_moments as whitening_moments

@@ -8,7 +8,7 @@ from charax import data, models, solve, train
 from charax.data import Separator
 from charax.models import FlowMethod
 from charax.tasks import density
-from charax.tasks.density._designs import alpha_of, preset_design
+from charax.tasks.density._designs import preset_design
 from charax.tasks.density._names import CouplingName, Objective, PathName, PixelsName, TimesName
 from charax.train import (
     ADDED_LATER,
@@ -28,8 +28,6 @@ from charax.train import (
 )
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from charax.tasks.density._spec import DensityBatch, DensitySpec
     from charax.tasks.density._task import DensityTask
     from charax.tasks.density._transport import TransportSpec, TransportTask
@@ -255,8 +253,8 @@ class DensityConfig(AbstractConfig):
         if self.pixels is not None and (loaded.levels is None or self.objective == "likelihood"):
             raise ValueError("pixels are scaled for flow matching of images: leave --pixels out, or match images")
         matched_image = loaded.levels is not None and self.objective != "likelihood"
-        if loaded.levels is not None and matched_image:
-            spec = self._scale_pixels(spec, loaded.train.inputs, loaded.levels)
+        if matched_image:
+            spec = density.describe_pixels(spec, loaded.train.inputs, self.pixels)
         splits = Splits(*(spec.batch(*split) for split in (loaded.train, loaded.validation, loaded.test)))
         few = _EVALUATED if matched_image or self._is_matched_toy else None
         tested = _TESTED_POINTS if self._is_matched_toy else few
@@ -269,19 +267,6 @@ class DensityConfig(AbstractConfig):
             spec,
             loaded.notes,
         )
-
-    def _scale_pixels(
-        self, spec: "DensitySpec", images: "np.ndarray | data.AbstractStoredRows", levels: int
-    ) -> "DensitySpec":
-        pixels = self.pixels or ("whitened" if spec.shape[-1] > 1 else "quantiles")
-        if pixels == "logit":
-            mean, std = density.logit_moments(images, levels, alpha_of(levels))
-            return replace(spec, logit_mean=mean, logit_std=std)
-        if pixels == "whitened":
-            mean, std, rotation = density.whitening_moments(images, levels)
-            return replace(spec, pixel_mean=mean, coefficient_std=std, rotation=rotation)
-        edges, probabilities = density.pixel_histograms(images, levels)
-        return replace(spec, edges=edges, probabilities=probabilities)
 
     def complete(self, data: TaskData) -> tuple[Self, tuple[str, ...]]:
         optimizer = fill(self.optimizer, _TOY_MATCHING) if self._is_matched_toy else self.optimizer

@@ -1,6 +1,7 @@
 """What a flow of images must know about their pixels."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -8,12 +9,51 @@ from scipy.fft import dctn
 from scipy.special import logit
 
 from charax.data import AbstractStoredRows
+from charax.tasks.density._designs import alpha_of
+from charax.tasks.density._names import PixelsName
+from charax.tasks.density._spec import DensitySpec
 
 _MOMENT_IMAGES, _COUNTED_IMAGES = 10_000, 60_000
 """Images of which moments, and histograms, are taken."""
 _ROWS = 4_096
 """Images that are counted at once."""
 _BINS = 16
+
+
+def describe_pixels(
+    spec: DensitySpec,
+    images: Float[np.ndarray, "n height width channels"] | AbstractStoredRows,
+    pixels: PixelsName | None = None,
+) -> DensitySpec:
+    """Add to a description what a matched flow must know about pixels.
+
+    ```python
+    from charax import DensityConfig
+    from charax.tasks.density import describe_pixels
+
+    data = DensityConfig(data="digits").load_data()
+    assert len(describe_pixels(data.spec, data.splits.train.inputs).probabilities) == 64
+    ```
+
+    Args:
+        spec: The description of a data set of images.
+        images: The training images.
+        pixels: How pixels become the state of the flow; whitened for colour images and through quantiles for grey ones
+            by default.
+
+    Returns:
+        The description, with the statistics of the training images.
+    """
+    assert spec.levels is not None
+    pixels = pixels or ("whitened" if spec.shape[-1] > 1 else "quantiles")
+    if pixels == "logit":
+        mean, std = logit_moments(images, spec.levels, alpha_of(spec.levels))
+        return replace(spec, logit_mean=mean, logit_std=std)
+    if pixels == "whitened":
+        mean, std, rotation = whitening_moments(images, spec.levels)
+        return replace(spec, pixel_mean=mean, coefficient_std=std, rotation=rotation)
+    edges, probabilities = pixel_histograms(images, spec.levels)
+    return replace(spec, edges=edges, probabilities=probabilities)
 
 
 def logit_moments(

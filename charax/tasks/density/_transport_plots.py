@@ -23,7 +23,8 @@ def plot_transport(task: TransportTask, flow: ContinuousFlow, splits: Splits, fo
         return [plot_samples(task.spec.standardizer.inverse(mapped), None, folder / "samples.png")]
     paths = _paths(task, flow, mapped[:_LINES])
     path = folder / "transport.png"
-    with save_figure(path, width=12.0, height=3.3) as figure:
+    with save_figure(path, width=12.0, height=3.6) as figure:
+        figure.set_layout_engine("compressed")  # squares of equal scale leave space for titles
         axes = figure.subplots(1, 4, sharex=True, sharey=True)
         for axis, points, colour, title in (
             (axes[0], source, EXACT, f"{len(source):,} points of the source"),

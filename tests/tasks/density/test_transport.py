@@ -6,6 +6,7 @@ import json
 import jax
 import numpy as np
 import pytest
+from PIL import Image
 
 from charax.models.matching import wasserstein_distance
 from charax.tasks.density import DensityConfig, TransportTask
@@ -86,6 +87,8 @@ def test_the_exported_program_is_the_map(run):
 def test_figures_and_report(run, tmp_path):
     task, model = run.trained
     (path,) = task.plot(model, run.splits, tmp_path, data="moons")
+    edges = np.asarray(Image.open(path).convert("L"))
+    assert min(edge.min() for edge in (edges[0], edges[-1], edges[:, 0], edges[:, -1])) > 250  # no title is cut off
     assert path.name == "transport.png"
     assert path.stat().st_size > 10_000
     (section,) = task.report(model, run.splits, data="moons")

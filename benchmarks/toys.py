@@ -38,7 +38,7 @@ def measure(data: str, recipe: str, method: str, seed: int, pictures: Path | Non
     """Train, and note what the command prints and how long it took; keep the first picture of each kind of run."""
     flags = ["--data", data, "--method", method, "--seed", str(seed), *COMMANDS[recipe]]
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "XDG_CACHE_HOME": f"{folder}/cache"}
+        environment = {**os.environ, "JAX_COMPILATION_CACHE_DIR": f"{folder}/cache"}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)  # modules are compiled once for all runs, as for users
         command = [sys.executable, "-m", "charax", "train", "density", *flags, "--output", f"{folder}/runs", "--json"]
         before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()

@@ -47,6 +47,7 @@ from ._precision import computing_in as computing_in
 from ._predictions import GeneratedSamples as GeneratedSamples
 from ._predictions import Predictions as Predictions
 from ._predictions import mark_failures as mark_failures
+from ._process import compile_with as compile_with
 from ._process import quick_compilation as quick_compilation
 from ._process import small_products as small_products
 from ._process import tune_process as tune_process

@@ -2,13 +2,14 @@
 
 import contextlib
 import ctypes
+import functools
 import os
 import sys
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # of glibc's malloc.h
 _MALLOC_VARIABLES = ("GLIBC_TUNABLES", "MALLOC_MMAP_MAX_", "MALLOC_TRIM_THRESHOLD_")
@@ -222,3 +223,44 @@ def quick_compilation() -> dict[str, bool | int | str]:
     import jax
 
     return {"xla_backend_optimization_level": 1} if jax.default_backend() == "cpu" else {}
+
+
+def compile_with(
+    options: Callable[[], dict[str, bool | int | str]],
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make a decorator like `equinox.filter_jit` with compiler options that depend on the platform.
+
+    The first call asks for the platform, since importing a module must not start it.
+
+    Args:
+        options: Returns the options, such as `quick_compilation`.
+
+    Returns:
+        The decorator.
+
+    ```python
+    import jax.numpy as jnp
+    from charax.train import compile_with, quick_compilation
+
+    @compile_with(quick_compilation)
+    def double(x):
+        return 2 * x
+
+    assert double(jnp.ones(3)).sum() == 6
+    ```
+    """
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.cache
+        def compiled() -> Callable[..., Any]:
+            import equinox as eqx
+
+            return eqx.filter_jit(function, compiler_options=options() or None)  # pyright: ignore[reportCallIssue]
+
+        @functools.wraps(function)
+        def call(*args: Any) -> Any:
+            return compiled()(*args)
+
+        return call
+
+    return decorate

@@ -15,7 +15,7 @@ from charax.models.flows._continuous import ContinuousFlow, normal_log_prob
 from charax.models.flows._flow import AbstractFlow
 from charax.models.flows._multiscale import MultiScaleFlow
 from charax.models.flows._single_scale import SingleScaleFlow
-from charax.models.flows._traces import AbstractTrace, ExactTrace
+from charax.models.flows._traces import AbstractTrace, ExactTrace, Probes
 from charax.nn import split_key
 from charax.solve import Solver
 
@@ -174,7 +174,7 @@ def _solve(
     at: Array,
     key: PRNGKeyArray | None,
 ) -> _Piece:
-    field = _WithVelocity(AugmentedField(flow.field, trace, trace.draw(key, u)))
+    field = DensityField(flow.field, trace, trace.draw(key, u))
     s = at * flow.end_time
     solution = solver.solve(field, u, s1=flow.end_time, at=s, context=context, with_characteristic=True)
     assert solution.trajectory is not None
@@ -183,22 +183,24 @@ def _solve(
     return _Piece(s, solution.trajectory, x if x.shape[-1] else None, log_det)
 
 
-class _WithVelocity(AbstractField):
+class DensityField(AbstractField):
     """A flow's field with the integral of its trace, and its own characteristic after it."""
 
-    augmented: AugmentedField
+    field: AbstractField
+    trace: AbstractTrace = ExactTrace()
+    probes: Probes = None
 
     @property
     def characteristic_dim(self) -> int:
-        return 1 + self.augmented.field.characteristic_dim
+        return 1 + self.field.characteristic_dim
 
     @property
     def reads(self) -> frozenset[Read]:
-        return self.augmented.reads
+        return self.field.reads
 
     def __call__(
         self, s: Time, x: Float[Array, "batch k"] | None, u: Float[Array, "batch *state"], z: Condition
     ) -> tuple[Float[Array, "batch k"], Float[Array, "batch *state"]]:
-        integrals, value = self.augmented(s, None, u, z)
-        velocity, _ = self.augmented.field(s, None, u, z)
+        integrals, value = AugmentedField(self.field, self.trace, self.probes)(s, None, u, z)
+        velocity, _ = self.field(s, None, u, z)
         return integrals if velocity is None else jnp.concatenate([integrals, velocity], axis=-1), value

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 
 
 class AbstractCoupling(ABC):
@@ -115,8 +115,8 @@ COUPLINGS: Mapping[str, AbstractCoupling] = MappingProxyType(
 )
 """The couplings by name."""
 
-_GAPS = (1, 2, 4, 8, 16, 32, 64, 128)
-"""How many places apart rows are that are compared in a round of exchanges."""
+_BLOCK = 256
+"""Neighbours that are compared with each other in a round of exchanges."""
 
 
 def couple_batches(
@@ -193,31 +193,41 @@ def exchange_partners(
     ```
     """
     n, generator = len(start), generator or np.random.default_rng(0)
-    # One line of memory for each coordinate, so that a round is a few operations on whole arrays.
-    a, b = (np.ascontiguousarray(np.reshape(each, (n, -1)).T) for each in (start, end))
-    rows, group = np.arange(n), np.zeros(n, int) if classes is None else np.unique(classes, return_inverse=True)[1]
+    size = min(_BLOCK, 2 ** max(n - 1, 0).bit_length())
+    whole = n + -n % size
+    # One line of memory for each coordinate, so that a round is a few operations on whole arrays; and whole blocks:
+    # NaN crosses nothing.
+    fill = lambda values: np.pad(np.reshape(values, (n, -1)).T, ((0, 0), (0, whole - n)), constant_values=np.nan)
+    a, b, rows = fill(start), fill(end), np.arange(whole)
+    group = None if classes is None else np.append(np.unique(classes, return_inverse=True)[1], np.full(whole - n, n))
     for number in range(rounds):
-        key = generator.random(n) if number % 3 == 0 else generator.standard_normal(len(a)) @ a
-        order = np.argsort(key) if classes is None else np.lexsort((key, group))
-        a, b, rows, group = a[:, order], b[:, order], rows[order], group[order]
-        for gap in _GAPS:
-            (a0, a1), (b0, b1), (group0, group1) = (_neighbours(each, gap) for each in (a, b, group[None]))
-            crossed = ((a0 - a1) * (b0 - b1)).sum(axis=0) < 0
-            if classes is not None:
-                crossed &= (group0 == group1)[0]
-            former = b0.copy()
-            np.copyto(b0, b1, where=crossed)
-            np.copyto(b1, former, where=crossed)
+        key = generator.random(whole) if number % 3 == 0 else generator.standard_normal(len(a)) @ a
+        order = np.argsort(key) if group is None else np.lexsort((key, group))
+        # Rows that are next to each other come to lie whole / size places apart, so that a comparison is one of long
+        # contiguous parts.
+        order = order.reshape(-1, size).T.ravel()
+        a, b = (np.take(each, order, axis=1) for each in (a, b))  # faster than a[:, order]
+        rows, group = rows[order], None if group is None else group[order]
+        for gap in (2**power for power in range(size.bit_length() - 1)):
+            half = gap * whole // size
+            (a0, a1), (b0, b1) = (np.moveaxis(each.reshape(len(a), -1, 2, half), 2, 0) for each in (a, b))
+            crossed = np.einsum("dij,dij->ij", a0 - a1, b0 - b1) < 0
+            if group is not None:
+                groups = group.reshape(-1, 2, half)
+                crossed &= groups[:, 0] == groups[:, 1]
+            _swap(b0, b1, crossed)
     exchanged = np.empty_like(end)
-    exchanged[rows] = b.T.reshape(end.shape)
+    exchanged[rows[rows < n]] = b.T[rows < n].reshape(end.shape)
     return exchanged
 
 
-def _neighbours(values: Shaped[np.ndarray, "d n"], gap: int) -> tuple[Shaped[np.ndarray, "d *half"], ...]:
-    """Views of all columns, and of those that are `gap` places behind them, in pairs."""
-    whole = values.shape[1] - values.shape[1] % (2 * gap)
-    pairs = values[:, :whole].reshape(len(values), -1, 2, gap)
-    return pairs[:, :, 0], pairs[:, :, 1]
+def _swap(a: Float[np.ndarray, "d *half"], b: Float[np.ndarray, "d *half"], where: Bool[np.ndarray, "*half"]) -> None:
+    """Swap numbers bit by bit: ten times as fast as copies with a mask."""
+    bits = np.dtype(f"u{a.itemsize}")
+    a, b = a.view(bits), b.view(bits)
+    changed = (a ^ b) * where.astype(bits)
+    a ^= changed
+    b ^= changed
 
 
 def wasserstein_distance(a: Float[np.ndarray, "n *state"], b: Float[np.ndarray, "n *state"]) -> float:

@@ -1,6 +1,5 @@
 """Figures of a flow: the density over the plane, trajectories, and samples."""
 
-import itertools
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,21 +8,17 @@ import equinox as eqx
 import jax.numpy as jnp
 import matplotlib as mpl
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 from matplotlib.collections import LineCollection
 
-from charax.fields import Scalar
 from charax.models.flows import ContinuousFlow
 from charax.plotting import C_NODE, EXACT, save_figure
 from charax.solve import SolveError, Solver
+from charax.tasks.density._following import follow_points, trajectories_of
 from charax.tasks.density._task import DensityTask
-from charax.train import Splits, padded_batches
+from charax.train import Splits
 
 _MAP = "Blues"
-_BATCH = 128
-"""Points that are followed at once."""
-_GRID_BATCH = 423
-"""Points of a grid whose density is computed at once: three of its rows."""
 
 
 def plot_flow(task: DensityTask, model: eqx.Module, splits: Splits, folder: Path) -> list[Path]:
@@ -32,18 +27,22 @@ def plot_flow(task: DensityTask, model: eqx.Module, splits: Splits, folder: Path
     n = 64 if spec.levels is not None else 2_000
     if spec.context:
         return []  # one figure cannot show a density for every context
-    try:
-        samples = task.sample(model, n).values
-    except SolveError:
-        return []  # `charax sample` says what is wrong; the run itself is as good as ever
     if spec.shape != (2,) or spec.classes:
+        try:
+            samples = task.sample(model, n).values
+        except SolveError:
+            return []  # `charax sample` says what is wrong; the run itself is as good as ever
         return [plot_samples(samples, spec.standardizer.max_value, folder / "samples.png")]
     assert isinstance(model, ContinuousFlow)
     data = splits.test.inputs[:n]
     reach = 1.15 * float(np.abs(data).max())
+    noise = model.scale * np.random.default_rng(0).standard_normal((n, 2), np.float32)
+    samples = follow_points(model, noise, task.solver, np.array([1.0, 0.0]), with_density=True).u[-1]
+    if not np.isfinite(samples).all():
+        return []
     grid = density_on_grid(model, task.solver, reach=reach)
     paths = [
-        plot_density(*grid, spec.standardizer.apply(samples), data, folder / "density.png"),
+        plot_density(*grid, samples, data, folder / "density.png"),
         plot_grid(model, task.solver, folder / "flow.png", reach=reach),
     ]
     if model.field.characteristic_dim:
@@ -51,22 +50,17 @@ def plot_flow(task: DensityTask, model: eqx.Module, splits: Splits, folder: Path
     return paths
 
 
-@eqx.filter_jit
-def _log_prob(flow: ContinuousFlow, u: Array, solver: Solver) -> Array:
-    return flow.log_prob(u, solver=solver)
-
-
 def density_on_grid(
-    flow: ContinuousFlow, solver: Solver, *, reach: float, points: int = 141
+    flow: ContinuousFlow, solver: Solver, *, reach: float, points: int = 101
 ) -> tuple[Float[np.ndarray, "points"], Float[np.ndarray, "points points"]]:
     """One axis of a square grid around 0, and the density on the grid."""
     axis = np.linspace(-reach, reach, points, dtype=np.float32)
     across, up = np.meshgrid(axis, axis)
     u = np.stack([across.ravel(), up.ravel()], axis=1)
-    # Not all rows at once: a solve has one step size for the whole batch.
-    batches = padded_batches(len(u), _GRID_BATCH)
-    density = np.concatenate([np.exp(_log_prob(flow, jnp.asarray(u[rows]), solver)) for rows in batches])
-    return axis, density[: len(u)].reshape(points, points)
+    found = follow_points(flow, u, solver, np.array([0.0, 1.0]), with_density=True)
+    assert found.log_det is not None
+    density = np.exp(np.asarray(flow.base_log_prob(jnp.asarray(found.u[-1]))) + found.log_det[-1])
+    return axis, density.reshape(points, points)
 
 
 def plot_density(
@@ -110,73 +104,13 @@ def plot_density(
     return path
 
 
-@eqx.filter_jit
-def _trajectories(
-    flow: ContinuousFlow, u: Array, solver: Solver, fractions: Array, context: Array | None
-) -> tuple[Array, Array | None]:
-    at, learned = fractions * flow.end_time, flow.field.characteristic_dim > 0
-    solution = solver.solve(flow.field, u, s1=flow.end_time, at=at, context=context, with_characteristic=learned)
-    assert solution.trajectory is not None
-    return solution.trajectory, solution.characteristic
-
-
-@eqx.filter_jit
-def _between(
-    flow: ContinuousFlow,
-    solver: Solver,
-    fractions: tuple[Scalar, Scalar],
-    u: Array | np.ndarray,
-    x: Array | np.ndarray | None,
-    context: Array | None,
-) -> tuple[Array, Array | None]:
-    s0, s1 = (fraction * flow.end_time for fraction in fractions)
-    learned = flow.field.characteristic_dim > 0
-    start, x0 = jnp.asarray(u), None if x is None else jnp.asarray(x)
-    solution = solver.solve(flow.field, start, s0=s0, s1=s1, x0=x0, context=context, with_characteristic=learned)
-    return solution.u, solution.x
-
-
-def trajectories_of(
-    flow: ContinuousFlow,
-    data: Float[np.ndarray, "n d"],
-    solver: Solver,
-    fractions: Float[np.ndarray, "points"],
-    context: Array | None = None,
-) -> tuple[Float[np.ndarray, "points n d"], Float[np.ndarray, "points n k"] | None]:
-    """u(s) and x(s) of some data at fractions of the end time, the first of which is 0."""
-    if solver.steps is not None:  # its steps are the trajectory, however many points are asked for
-        u, x = _trajectories(flow, jnp.asarray(data), solver, jnp.asarray(fractions, jnp.float32), context)
-        return np.asarray(u), None if x is None else np.asarray(x)
-    # From point to point and in batches of one size: a small program, compiled once for all figures of a run.
-    found = [
-        _follow_batch(flow, data[rows], solver, fractions, None if context is None else context[rows])
-        for rows in padded_batches(len(data), _BATCH)
-    ]
-    states, positions = zip(*found, strict=True)
-    join = lambda parts: None if parts[0] is None else np.concatenate(parts, axis=1)[:, : len(data)]
-    return join(states), join(positions)  # pyright: ignore[reportReturnType]
-
-
-def _follow_batch(
-    flow: ContinuousFlow, data: np.ndarray, solver: Solver, fractions: np.ndarray, context: Array | None
-) -> tuple[np.ndarray, np.ndarray | None]:
-    k = flow.field.characteristic_dim
-    path = [(data, np.zeros((len(data), k), np.float32) if k else None)]
-    for pair in itertools.pairwise(np.asarray(fractions, np.float32)):
-        u, x = _between(flow, solver, pair, *path[-1], context)
-        # NumPy's, since arrays that are placed on the devices of the weights would need a program of their own.
-        path.append((np.asarray(u), None if x is None else np.asarray(x)))
-    states, positions = zip(*path, strict=True)
-    return np.stack(states), np.stack(positions) if k else None
-
-
 def plot_grid(flow: ContinuousFlow, solver: Solver, path: Path, *, reach: float, lines: int = 17) -> Path:
     """The deformation of a grid of points between the data and the base distribution."""
-    fine, coarse = np.linspace(-reach, reach, 97), np.linspace(-reach, reach, lines)
+    fine, coarse = np.linspace(-reach, reach, 65), np.linspace(-reach, reach, lines)
     down = np.stack(np.broadcast_arrays(coarse[:, None], fine[None]), axis=-1)
     grid = np.concatenate([down, down[..., ::-1]]).astype(np.float32)
     fractions = np.linspace(0, 1, 4)
-    trajectory, _ = trajectories_of(flow, grid.reshape(-1, 2), solver, fractions)
+    trajectory, _ = trajectories_of(flow, grid.reshape(-1, 2), solver, fractions, with_density=True)
     with save_figure(path, width=11.0, height=3.0) as figure:
         for axis, fraction, points in zip(figure.subplots(1, 4), fractions, trajectory, strict=True):
             segments = points.reshape(*grid.shape)
@@ -198,8 +132,8 @@ def plot_grid(flow: ContinuousFlow, solver: Solver, path: Path, *, reach: float,
 
 def plot_characteristics(flow: ContinuousFlow, solver: Solver, data: Float[np.ndarray, "n d"], path: Path) -> Path:
     """The learned curves x(s) of some data in the first two characteristic dimensions, and their trajectories u(s)."""
-    fractions = np.linspace(0, 1, 41)
-    u, x = trajectories_of(flow, data, solver, fractions)
+    fractions = np.linspace(0, 1, 25)
+    u, x = trajectories_of(flow, data, solver, fractions, with_density=True)
     assert x is not None
     colours = _by_radius(data)
     with save_figure(path, width=7.6, height=3.6) as figure:

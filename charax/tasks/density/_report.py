@@ -15,9 +15,9 @@ from charax.models.flows import ContinuousFlow, ExactTrace, follow_flow
 from charax.models.flows._augmented_field import AugmentedField
 from charax.plotting import C_NODE, EXACT, Followed, Section, curve_sections
 from charax.solve import SolveError, Solver
+from charax.tasks.density._following import trajectories_of
 from charax.tasks.density._image_report import report_images
 from charax.tasks.density._path_report import density_section
-from charax.tasks.density._plots import trajectories_of
 from charax.tasks.density._spec import DensityBatch
 from charax.tasks.density._task import DensityTask
 from charax.train import Splits

@@ -1,7 +1,7 @@
 """Densities: negative log-likelihood, or bits per dimension of images."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from charax.models.flows import (
 from charax.plotting import Section
 from charax.solve import Solver
 from charax.tasks.density._objective import MatchingDesign
+from charax.tasks.density._options import vector_options
 from charax.tasks.density._spec import DensityBatch, DensitySpec
 from charax.train import (
     AbstractTask,
@@ -124,6 +125,10 @@ class DensityTask(AbstractTask):
     @property
     def passes(self) -> int:
         return self.passes_per_epoch
+
+    @property
+    def compiler_options(self) -> Mapping[str, bool | int | str]:
+        return vector_options() if self.spec.levels is None else {}
 
     @property
     def stages(self) -> tuple[tuple[float, "DensityTask"], ...]:

@@ -8,7 +8,8 @@ from jaxtyping import Float
 
 from charax.models.flows import ContinuousFlow
 from charax.plotting import C_NODE, EXACT, Section, save_figure
-from charax.tasks.density._plots import plot_samples, trajectories_of
+from charax.tasks.density._following import trajectories_of
+from charax.tasks.density._plots import plot_samples
 from charax.tasks.density._transport import TransportTask
 from charax.train import Splits
 

@@ -1,15 +1,11 @@
 """A model at points of space and time, compiled once for everything that asks for values."""
 
-import functools
-from collections.abc import Callable
-from typing import Any
-
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from charax.solve import Solver
-from charax.train import quick_compilation
+from charax.train import compile_with, quick_compilation
 from charax.train._precision import widen
 
 BATCH = 256
@@ -23,15 +19,8 @@ def quick_solves() -> dict[str, bool | int | str]:
     return {**options, "xla_cpu_use_fusion_emitters": False} if options else {}
 
 
-def compile_solves(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`eqx.filter_jit` with `quick_solves`. The first call asks for the platform, since importing must not start it."""
-    compiled = functools.cache(lambda: eqx.filter_jit(function, compiler_options=quick_solves() or None))  # pyright: ignore[reportCallIssue]
-
-    @functools.wraps(function)
-    def call(*args: Any) -> Any:
-        return compiled()(*args)
-
-    return call
+compile_solves = compile_with(quick_solves)
+"""`eqx.filter_jit` with `quick_solves`."""
 
 
 def model_at(

@@ -12,7 +12,8 @@ from charax.data import DataError, load_density_data
 from charax.models.flows import VectorFlowDesign
 from charax.solve import Solver
 from charax.tasks.density import DensityConfig, DensityTask
-from charax.train import LoopConfig, fit, load_config, load_model, load_run, sample
+from charax.tasks.density._following import follow_points, trajectories_of
+from charax.train import LoopConfig, fit, load_config, load_model, load_run, quick_compilation, sample, small_products
 from tests.train.commands import assert_explained
 
 
@@ -155,8 +156,6 @@ def test_images_that_are_not_bytes_are_refused(tmp_path):
 @pytest.mark.parametrize("method", ["node", "c-node"])
 def test_trajectories_of_figures_are_those_of_one_solve(method):
     """Of more points than are followed at once, from one fraction of the end time to the next."""
-    from charax.tasks.density._plots import trajectories_of
-
     flow = VectorFlowDesign(method, width=4, end_time=2.0).build((2,), key=jax.random.key(0))
     data, fractions = np.random.default_rng(0).normal(size=(130, 2)).astype(np.float32), np.array([0.0, 0.3, 1.0])
     solver = Solver(rtol=1e-6, atol=1e-6)
@@ -201,3 +200,36 @@ def test_metrics_are_plain_numbers(flow):
     assert lines
     for line in lines:
         assert json.loads(line, parse_constant=pytest.fail)
+
+
+@pytest.mark.parametrize("method", ["node", "c-node"])
+def test_points_of_figures_are_followed_with_their_densities_and_back(method):
+    flow = VectorFlowDesign(method, width=4, end_time=2.0).build((2,), key=jax.random.key(0))
+    data, solver = np.random.default_rng(0).normal(size=(400, 2)).astype(np.float32), Solver(rtol=1e-6, atol=1e-6)
+    there = follow_points(flow, data, solver, np.array([0.0, 1.0]), with_density=True)
+    exact = flow.forward(jnp.asarray(data), solver=solver)
+    np.testing.assert_allclose(there.u[-1], exact.u, atol=1e-4)
+    np.testing.assert_allclose(there.log_det[-1], exact.log_det, atol=1e-4)
+    plain = follow_points(flow, data, solver, np.array([0.0, 1.0]))
+    assert plain.log_det is None
+    assert (plain.x is None) == (there.x is None) == (method == "node")
+    if method == "c-node":
+        np.testing.assert_allclose(there.x, plain.x, atol=1e-4)
+    back = follow_points(flow, there.u[-1], solver, np.array([1.0, 0.0]), with_density=True)
+    np.testing.assert_allclose(back.u[-1], data, atol=1e-4)
+
+
+def test_all_figures_of_a_toy_share_one_program(caplog, tmp_path):
+    config = DensityConfig(data="moons", points=64, width=4)
+    data = config.load_data()
+    task = config.build_task(data.spec)
+    with jax.log_compiles(), caplog.at_level("WARNING"):
+        paths = task.plot(task.build(jax.random.key(0)), data.splits, tmp_path, data="moons")
+    assert {path.stem for path in paths} == {"density", "flow", "characteristics"}
+    assert sum("Finished XLA compilation of jit(_between)" in record.message for record in caplog.records) == 1
+
+
+def test_flows_of_few_columns_compile_quickly_and_those_of_images_run_fast():
+    options = lambda **settings: (one := DensityConfig(**settings)).build_task(one.load_data().spec).compiler_options
+    assert options(data="moons") == {**quick_compilation(), **small_products()} != {}
+    assert options(data="digits") == {}

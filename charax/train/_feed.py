@@ -26,7 +26,7 @@ class AbstractFeed(ABC):
         """Called before the steps of an epoch; `first` is the first of them that will be asked for."""
 
     @abstractmethod
-    def step(self, number: int) -> tuple[Batch, Int[jax.Array, "1 batch"] | None]:
+    def step(self, number: int) -> tuple[Batch, Int[jax.Array | np.ndarray, "1 batch"] | None]:
         """Samples, and the rows of them that make the mini-batch of a step; None if that is all of them."""
 
 
@@ -43,7 +43,7 @@ class ResidentFeed(AbstractFeed):
         if train is not self._train:
             self._train, self._data = train, self._devices.replicate(train)
 
-    def step(self, number: int) -> tuple[Batch, Int[jax.Array, "1 batch"] | None]:
+    def step(self, number: int) -> tuple[Batch, Int[jax.Array | np.ndarray, "1 batch"] | None]:
         return self._data, self._devices.shard_rows(self._order[number : number + 1])
 
 
@@ -56,7 +56,7 @@ class HostFeed(AbstractFeed):
     def start_epoch(self, train: Batch, order: Int[np.ndarray, "steps batch"], *, first: int) -> None:
         self._batches = read_batches(self._devices, train, order, first=first)
 
-    def step(self, number: int) -> tuple[Batch, Int[jax.Array, "1 batch"] | None]:
+    def step(self, number: int) -> tuple[Batch, Int[jax.Array | np.ndarray, "1 batch"] | None]:
         return next(self._batches), None
 
 

@@ -264,7 +264,7 @@ class _Training:
         return metrics
 
     def _report(self, metrics: StepMetrics, step: int) -> None:
-        if int(metrics.streak[-1]) >= MAX_SKIPPED_STEPS:
+        if np.asarray(metrics.streak)[-1] >= MAX_SKIPPED_STEPS:  # an index of a JAX array would be a program
             raise Diverged(self._explain_divergence(metrics))
         self.progress.step(self.position.epoch, step, metrics)
 

@@ -37,9 +37,10 @@ class Autoregression:
     """A forecast that is linear in the last observations, and continues from the last value as a linear ODE does.
 
     What is added to the last value is a sum of 1, of 1 − exp(−t / τ) for a few time constants τ, and of oscillations
-    exp(−t / δ) cos ωt − 1 and exp(−t / δ) sin ωt, where t is the time ahead. Their coefficients are linear in the last `order` values of all channels, the gaps between them, the inverse
-    number of past observations, and, since what follows depends on how long ago a short series began, exp(−T / θ) and
-    its products with the last values, where T is the time from the first to the last past observation. The known
+    exp(−t / δ) cos ωt − 1 and exp(−t / δ) sin ωt, where t is the time ahead. Their coefficients are linear in the last
+    `order` values of all channels, the gaps between them, the inverse number of past observations, and, since what
+    follows depends on how long ago a short series began, exp(−T / θ) and its products with the last values, where T is
+    the time from the first to the last past observation. The known
     columns at time t are added. Unlike an autoregression of equal time steps it forecasts any time from observations at
     any times.
 
@@ -143,8 +144,8 @@ def fit_autoregressions(
     relaxations = _rounded(np.geomspace(shortest, _SLOWEST * span, _RELAXATIONS))
     (damping,) = _rounded(np.array([_DAMPING * span]))
     bases = [_Basis(each, (), damping, ages) for each in (relaxations, relaxations[::2])]
-    for count in _OSCILLATIONS:
-        bases.append(_Basis((), _rounded(np.pi / span * np.arange(1, count + 1)), damping, ages))
+    frequencies = _rounded(np.pi / span * np.arange(1, 1 + max(_OSCILLATIONS, default=0)))
+    bases += [_Basis((), frequencies[:count], damping, ages) for count in _OSCILLATIONS]
     held_out = [validation.take((validation.fold == k).any(axis=1)) for k in range(members)]
     changing = _changing(train)
     best: list[tuple[float, list[np.ndarray], list[Autoregression]]] = []

@@ -99,7 +99,7 @@ def test_validation_says_how_much_of_the_correction_is_kept(kept, run):
     own = np.take_along_axis(windows.anchor, np.maximum(windows.fold, 0)[:, None, :, None], axis=1)[:, 0]
     np.testing.assert_allclose(linear, own, atol=1e-4)  # of the member that has not learned a value
     truth = linear + kept * (scaled(model) - linear)
-    assert np.abs(scaled(model) - linear).max() > 0.1
+    assert np.abs(scaled(model) - linear).max() > 0.05
     seen = loaded.splits._replace(validation=windows._replace(values=truth.astype(np.float32)))
     said: list[str] = []
     refined, _ = task.refine(model, seen, said.append)
@@ -242,9 +242,11 @@ def test_a_start_at_the_last_value_joins_the_linear_forecast_only_when_it_is_sca
 def test_noise_of_observations_that_follow_closely_is_not_magnified():
     """A cubic path goes on with the slope between the two, which is a thousand here."""
     times, lengths = jnp.array([[0.0, 0.5, 0.5001, 1.0]]), jnp.array([4])
-    forecast = lambda design, noise: design.build(1, 0, key=jax.random.key(0))(
-        times, jnp.array([[[0.0], [0.0], [noise], [0.0]]]), lengths, jnp.array([[0.5]]), jnp.zeros((1, 1, 0))
-    ).mean
+    forecast = lambda design, noise: (
+        design.build(1, 0, key=jax.random.key(0))(
+            times, jnp.array([[[0.0], [0.0], [noise], [0.0]]]), lengths, jnp.array([[0.5]]), jnp.zeros((1, 1, 0))
+        ).mean
+    )
     moved = [
         float(jnp.abs(forecast(design, 0.1) - forecast(design, 0.0))[0, 0, 0])
         for design in (WindowDesign(width=8), WindowDesign(width=8, interpolation="hermite"))
@@ -254,9 +256,7 @@ def test_noise_of_observations_that_follow_closely_is_not_magnified():
 
 
 def test_many_windows_start_at_the_last_value_and_runs_of_earlier_versions_at_the_linear_forecast(table):
-    many, few = (
-        ForecastConfig(data=name, history=5, horizon=3).load_data().spec for name in ("pendulum", str(table))
-    )
+    many, few = (ForecastConfig(data=name, history=5, horizon=3).load_data().spec for name in ("pendulum", str(table)))
     assert (many.start, few.start) == ("last", "linear")
     stored = to_json(few)
     del stored["interpolation"]

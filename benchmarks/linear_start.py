@@ -34,7 +34,7 @@ def measure(name: Name, seed: int) -> dict[str, Any]:
         seed=seed,
         **more,
     )
-    ours, plain = load(folds=None, transform="auto"), load()
+    ours, plain = load(folds=None, transform=config.transform), load()
     scale = np.asarray(plain.units.value_scale)
     truth = plain.units.restore(plain.test.values)
     error = lambda forecast: float(np.sqrt(np.nanmean(((forecast - truth) / scale) ** 2)))

@@ -22,6 +22,7 @@ from ._names import Dependence as Dependence
 from ._names import FlowMethod as FlowMethod
 from ._names import FluxShape as FluxShape
 from ._names import ForecastMethod as ForecastMethod
+from ._names import ForecastStart as ForecastStart
 from ._names import JacobianForm as JacobianForm
 from ._names import Method as Method
 from ._names import PDEMethod as PDEMethod

@@ -21,6 +21,8 @@ FlowMethod = Literal["node", "c-node"]
 """The fields of a flow: plain or characteristic."""
 ForecastMethod = Literal["c-node", "node", "node-fair"]
 """The fields of a forecaster; `node` is the paper's baseline, which reads the time."""
+ForecastStart = Literal["linear", "last"]
+"""What a forecaster learns to add to: a linear forecast, or the last value."""
 SeriesMethod = Literal["cde", "hybrid", "c-node", "node", "gru"]
 """The models of whole series, as in `SeriesDesign`."""
 SeriesReadout = Literal["last", "mean"]

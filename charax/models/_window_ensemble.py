@@ -71,13 +71,13 @@ class WindowEnsemble(eqx.Module):
         return jax.tree.map(lambda leaf: leaf[number] if eqx.is_array(leaf) else leaf, self.members)
 
     def scale_correction(self, factor: float) -> "WindowEnsemble":
-        """Shrink what is added to the anchors.
+        """Shrink the differences of the forecasts from the anchors.
 
         Args:
-            factor: The factor of the mean of the correction; 0 leaves the anchors alone.
+            factor: The factor of these differences; 0 leaves the anchors alone.
 
         Returns:
-            The ensemble with smaller corrections.
+            The ensemble that is closer to the anchors.
         """
         scaled = eqx.filter_vmap(lambda member: member.scale_correction(factor))(self.members)
         return eqx.tree_at(lambda it: it.members, self, scaled)
@@ -114,7 +114,7 @@ class WindowEnsemble(eqx.Module):
             past_lengths: As in `WindowForecaster`.
             times: As in `WindowForecaster`.
             known: As in `WindowForecaster`.
-            anchor: What each member corrects.
+            anchor: What each member corrects, or what joins its forecast.
             solver: As in `WindowForecaster`.
             key: As in `WindowForecaster`; all members draw with the same key.
 

@@ -8,10 +8,10 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from charax.fields import Timed, describe_field
+from charax.fields import Interpolation, Timed, describe_field
 from charax.fields._observed_interpolation import fill_forward
 from charax.models._forecaster import ForecasterDesign
-from charax.models._names import ForecastMethod
+from charax.models._names import ForecastMethod, ForecastStart
 from charax.models._series_design import SeriesDesign
 from charax.models._series_model import AbstractSeriesModel, SeriesOutput, observed_mask
 from charax.nn import Linear, count_parameters, summarize
@@ -75,6 +75,12 @@ class WindowDesign:
     """Whether the state is inferred as a distribution, as in latent ODEs."""
     count_scale: float = 0.1
     """The factor of the channels that count the past observations."""
+    interpolation: Interpolation = "linear"
+    """The interpolation of past observations. "hermite" continues the slope between the last two, which is without
+    bound where noisy observations follow each other closely."""
+    start: ForecastStart = "linear"
+    """"linear": the state corrects the linear forecast. "last": it corrects the last value, which takes more data and
+    is easier to learn where they are many; the linear forecast joins only in `scale_correction`."""
 
     def __post_init__(self):
         if self.method == "node":
@@ -99,6 +105,7 @@ class WindowDesign:
             "cde",
             width=self.width,
             state_dim=self.state_dim,
+            interpolation=self.interpolation,
             count_scale=self.count_scale,
             reads_path=True,
         ).build(values + known, (1 + self.latent) * self.state_dim, key=encoder_key)
@@ -108,7 +115,8 @@ class WindowDesign:
         # At first a forecast is close to the anchor.
         head = eqx.tree_at(lambda it: it.weight, head, 0.1 * head.weight)
         skip = Linear(values + known, self.state_dim, bias=False, key=skip_key)
-        return WindowForecaster(encoder, skip, field, head, jnp.zeros(values), self.damping, self.latent)
+        anchor_weight = jnp.zeros(()) if self.start == "last" else None
+        return WindowForecaster(encoder, skip, field, head, jnp.zeros(values), anchor_weight, self.damping, self.latent)
 
     def count(self, values: int, known: int) -> int:
         """Count the parameters without allocating them.
@@ -142,9 +150,12 @@ class WindowForecaster(eqx.Module):
     field: Timed
     """The field that continues the state; its context are the known columns."""
     head: Linear
-    """From a state to the correction of the anchor, and the inverse of softplus of the standard deviations."""
+    """From a state to the correction, and the inverse of softplus of the standard deviations."""
     log_calibration: Float[Array, "values"]
     """The logarithm of a factor of the standard deviations that is not learned but measured on validation data."""
+    anchor_weight: Float[Array, ""] | None
+    """What is corrected is this weight of the anchor, and the rest of the last values; None for the anchor. It is not
+    learned but chosen on validation data."""
     damping: float | None = eqx.field(static=True)
     """The limit of the integration time."""
     latent: bool = eqx.field(static=True)
@@ -154,18 +165,21 @@ class WindowForecaster(eqx.Module):
         return summarize(self, describe_field(self.field.field))
 
     def scale_correction(self, factor: float) -> "WindowForecaster":
-        """Shrink what is added to the anchor.
+        """Shrink the difference of the forecast from the anchor.
 
         Args:
-            factor: The factor of the mean of the correction; 0 leaves the anchor alone.
+            factor: The factor of this difference; 0 leaves the anchor alone.
 
         Returns:
-            The forecaster with a smaller correction.
+            The forecaster that is closer to the anchor.
         """
         values = len(self.log_calibration)
         scale = jnp.where(jnp.arange(2 * values) < values, factor, 1.0).astype(self.head.weight.dtype)
         head = jax.tree.map(lambda leaf: leaf * scale, self.head)
-        return eqx.tree_at(lambda it: it.head, self, head)
+        scaled = eqx.tree_at(lambda it: it.head, self, head)
+        if self.anchor_weight is None:
+            return scaled
+        return eqx.tree_at(lambda it: it.anchor_weight, scaled, 1 - factor * (1 - self.anchor_weight))
 
     @property
     def calibration(self) -> Float[Array, "values"]:
@@ -192,7 +206,8 @@ class WindowForecaster(eqx.Module):
             past_lengths: The number of past observations.
             times: The times of forecasts since the last past observation, in increasing order.
             known: The known columns at these times.
-            anchor: What the state corrects, such as an `Autoregression`'s forecast; the last values by default.
+            anchor: What the state corrects, such as an `Autoregression`'s forecast, or what joins its forecast, see
+                `anchor_weight`; the last values by default.
             solver: How to integrate; its fixed steps are those between two forecasts. Two midpoint steps by default.
             key: Draw one state from the inferred distribution, as in training; without it, forecasts are averaged over
                 a fixed sample of states. Only for a distribution.
@@ -202,7 +217,7 @@ class WindowForecaster(eqx.Module):
         """
         solver = solver or Solver("midpoint", steps=2)
         encoded, last = self._infer(past_times, past_values, past_lengths, solver)
-        anchor = last[:, None, : len(self.log_calibration)] if anchor is None else anchor
+        anchor = self._corrected(last[:, None, : len(self.log_calibration)], anchor)
         start = self.skip(last)
         if not self.latent:
             mean, std, nfe, outcome = self._continue(encoded.values + start, times, known, solver)
@@ -261,6 +276,12 @@ class WindowForecaster(eqx.Module):
 
         _, (states, x) = lax.scan(step, center + self.skip(last), self._conditions(times, known))
         return states, None if x is None else jnp.cumsum(x, axis=0)
+
+    def _corrected(self, last: Array, anchor: Array | None) -> Array:
+        """What the state corrects."""
+        if anchor is None or self.anchor_weight is None:
+            return last if anchor is None else anchor
+        return last + lax.stop_gradient(self.anchor_weight) * (anchor - last)
 
     def _infer(
         self, past_times: Array, past_values: Array, past_lengths: Array, solver: Solver

@@ -51,8 +51,8 @@ SETTINGS: Mapping[Name, _Setting] = MappingProxyType(
         "theoph-subjects": _Setting("theoph.csv", replace(_SMALL, context=("Wt", "Dose"), hold_out="series")),
         "theoph-times": _Setting("theoph.csv", replace(_SMALL, context=("Wt", "Dose"), horizon=3)),
         "indometh-subjects": _Setting("indometh.csv", replace(_SMALL, hold_out="series")),
-        "indometh-times": _Setting("indometh.csv", replace(_SMALL, horizon=3)),
-        "sunspot-year": _Setting("sunspot-year.csv", replace(_SMALL, history=24), period=11.0),
+        "indometh-times": _Setting("indometh.csv", replace(_SMALL, horizon=3, start="last")),
+        "sunspot-year": _Setting("sunspot-year.csv", replace(_SMALL, history=24, transform="sqrt"), period=11.0),
         "lotka-volterra": _Setting(None, _LARGE, period=6.6),
         "pendulum": _Setting(None, _LARGE, period=4.6),
     }

@@ -6,6 +6,7 @@ import pytest
 
 from charax.data import Autoregression, fit_autoregressions, load_forecast_windows
 from charax.data._autoregression import _average
+from charax.train import from_json, to_json
 
 
 def write(path, series):
@@ -31,6 +32,42 @@ def test_a_linear_equation_is_forecast_also_at_irregular_times(tmp_path, irregul
     full = data.test.past_lengths == 6  # a single value does not say where an oscillation goes
     wrong = lambda forecast: np.sqrt(np.nanmean((forecast - data.test.values)[full] ** 2))
     assert wrong(data.test.anchor[:, 0]) < error < 0.5 < wrong(last)
+
+
+def test_a_damped_oscillation_is_continued_from_its_last_state():
+    """u' = A u, whose solution is exp(−t/δ) (cos ωt u₀ + sin ωt R u₀)."""
+    damping, frequency = 3.0, 1.7
+    rotation = np.array([[0.5, 1.25], [-1.0, -0.5]])  # its square is −1
+    state, asked = np.array([0.8, -0.3]), np.array([[0.2, 1.0, 2.9, 20.0]])
+    columns = lambda rows: np.concatenate([np.zeros((2, 1)), rows, np.zeros((2, 1))], axis=1)
+    weights = np.concatenate([columns(rows) for rows in (np.zeros((2, 2)), np.eye(2), rotation)], axis=1)
+    linear = Autoregression(1, (), (), tuple(map(tuple, weights.tolist())), (frequency,), damping)
+    found = linear.forecast(np.zeros((1, 1)), state[None, None], np.array([1]), asked, np.zeros((1, 4, 0)))
+    turned = lambda t: np.cos(frequency * t) * np.eye(2) + np.sin(frequency * t) * rotation
+    np.testing.assert_allclose(found[0], [np.exp(-t / damping) * turned(t) @ state for t in asked[0]], atol=1e-12)
+    assert from_json(Autoregression, to_json(linear)) == linear
+
+
+def test_validation_chooses_oscillations_where_they_are_better(tmp_path, monkeypatch):
+    """More than one period is ahead, from noisy observations at irregular times."""
+    generator = np.random.default_rng(7)
+    series = []
+    for phase in generator.uniform(0, 6, 24):
+        t = np.cumsum(generator.uniform(0.1, 0.7, 40))
+        series.append((t, np.exp(-0.05 * t) * np.sin(1.3 * t + phase) + 0.02 * generator.normal(size=40)))
+    path = write(tmp_path / "damped.csv", series)
+
+    def measure():
+        data = load_forecast_windows(path, history=8, horizon=12, hold_out="series", folds=4)
+        error = np.sqrt(np.nanmean((data.test.anchor.mean(axis=1) - data.test.values)[data.test.origin > 4] ** 2))
+        return error, data.units.autoregressions[0].frequencies
+
+    error, frequencies = measure()
+    monkeypatch.setattr("charax.data._autoregression._OSCILLATIONS", ())
+    relaxed, none = measure()
+    assert frequencies
+    assert not none
+    assert error < 0.75 * relaxed
 
 
 def test_validation_chooses_the_last_value_where_the_past_says_no_more(tmp_path):
@@ -121,12 +158,17 @@ def test_an_average_of_linear_forecasts_is_one():
     past = np.cumsum(generator.uniform(0.1, 1, (7, 4)), axis=1), generator.normal(size=(7, 4, 3)), np.full(7, 4)
     asked = np.cumsum(generator.uniform(0.1, 1, (7, 3)), axis=1), generator.normal(size=(7, 3, 1))
     each = []
-    for order, constants in ((1, (0.5, 1.0, 2.0)), (4, (0.5, 2.0)), (3, (0.5, 1.0, 2.0))):
-        columns = (1 + len(constants)) * (1 + 2 * order + order + 2 * 3) + 1
+    for order, constants, frequencies in (
+        (1, (0.5, 1.0, 2.0), ()),
+        (4, (0.5, 2.0), ()),
+        (3, (), (1.0, 2.0, 3.0)),
+        (2, (), (1.0, 2.0)),
+    ):
+        columns = (1 + len(constants) + 2 * len(frequencies)) * (1 + 2 * order + order + 2 * 3) + 1
         weights = tuple(map(tuple, generator.normal(size=(2, columns)).tolist()))
-        each.append(Autoregression(order, constants, (0.3, 3.0), weights))
+        each.append(Autoregression(order, constants, (0.3, 3.0), weights, frequencies, 2.0))
     whole = _average(each, values=2, known=1)
-    assert (whole.order, whole.time_constants) == (4, (0.5, 1.0, 2.0))
+    assert (whole.order, whole.time_constants, whole.frequencies) == (4, (0.5, 1.0, 2.0), (1.0, 2.0, 3.0))
     np.testing.assert_allclose(
         whole.forecast(*past, *asked), np.mean([one.forecast(*past, *asked) for one in each], axis=0), atol=1e-12
     )

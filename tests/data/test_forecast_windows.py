@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from charax.data import DataError, load_forecast_windows, read_window_request
+from charax.data.sources._dynamics import sample_dynamics
 
 
 def write(path: Path, *rows: str, header: str = "series,time,u,warm") -> Path:
@@ -83,6 +84,15 @@ def test_simulated_series_follow_their_equations():
     assert min(data.units.standardizer.mean) == pytest.approx(1, abs=0.3)  # the mean over a period is the equilibrium
     missing = np.isnan(data.train.past_values[data.train.past_lengths == 5]).mean()
     assert 0.05 < missing < 0.15
+
+
+@pytest.mark.parametrize(("name", "seed"), [("lotka-volterra", 4), ("lotka-volterra", 7), ("pendulum", 0)])
+def test_random_times_differ_in_single_precision(name, seed):
+    """Two times of Lotka–Volterra's seed 4 are drawn 5e-7 apart."""
+    raw = sample_dynamics(name, seed)
+    assert min(np.diff(times).min() for times in raw.times) > 1.9e-6
+    data = load_forecast_windows(name, history=20, horizon=2, hold_out="series", seed=seed)
+    assert all((np.diff(part.past_times, axis=1) > 0).all() for part in (data.train, data.validation, data.test))
 
 
 def test_a_request_has_the_last_observations_and_the_times_after_them(table, tmp_path):

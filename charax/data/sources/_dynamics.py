@@ -11,6 +11,8 @@ DYNAMICS = ("pendulum", "lotka-volterra")
 """The names of the built-in series."""
 _SERIES, _OBSERVATIONS, _MISSING = 100, 40, 0.1
 _STEPS_PER_UNIT = 50
+_MIN_GAP = 2e-6
+"""Times closer than this might be equal in single precision."""
 
 
 def sample_dynamics(name: str, seed: int) -> RawSeries:
@@ -36,7 +38,7 @@ def sample_dynamics(name: str, seed: int) -> RawSeries:
     path = _integrate(rate, start, grid)
     times, values = [], []
     for i in range(_SERIES):
-        t = np.sort(generator.uniform(0, duration, _OBSERVATIONS))
+        t = _spread(np.sort(generator.uniform(0, duration, _OBSERVATIONS)))
         exact = np.stack([np.interp(t, grid, path[:, i, j]) for j in range(2)], axis=1)
         noisy = exact + noise * generator.normal(size=exact.shape)
         times.append(t)
@@ -50,6 +52,14 @@ def sample_dynamics(name: str, seed: int) -> RawSeries:
         labels=None,
         where=lambda i, row: f"{name}, series {i}",
     )
+
+
+def _spread(times: Float64[np.ndarray, "n"]) -> Float64[np.ndarray, "n"]:
+    """Move times that are too close to the ones before them."""
+    if np.diff(times).min() >= _MIN_GAP:
+        return times
+    least = _MIN_GAP * np.arange(len(times))
+    return np.maximum.accumulate(times - least) + least
 
 
 def _integrate(rate, start: Float64[np.ndarray, "n 2"], grid: Float64[np.ndarray, "steps"]) -> np.ndarray:

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from charax import data, models, solve, train
 from charax.data import HoldOut, TransformChoice
-from charax.models import ForecastMethod
+from charax.models import ForecastMethod, ForecastStart
 from charax.tasks import forecast
 from charax.train import (
+    ADDED_LATER,
     AbstractConfig,
     LoopConfig,
     OptimizerConfig,
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 _STEPS_PER_EPOCH = 50
 """Data are few, and every epoch ends with an evaluation and a checkpoint, so that an epoch repeats them."""
+_MANY_WINDOWS = 1_000
+"""From so many on, what a model learns to add to the last value is better than what it learns to add to a linear
+forecast, whose errors say less of the system."""
 _LEARNING_RATE, _WINDOW_LEARNING_RATE = 1e-3, 3e-3
 """Without past observations, noise is fitted by ever stiffer fields: at 3e-3 the paper's series diverged."""
 
@@ -69,6 +73,10 @@ class ForecastConfig(AbstractConfig):
     transform: TransformChoice = "auto"
     """With --history: forecast values, their square roots or their logarithms; auto chooses by validation, for values
     that are never negative."""
+    start: ForecastStart | None = field(default=None, metadata=ADDED_LATER)
+    """With --history: learn what is to be added to the linear forecast (linear), which takes few data, or to the last
+    value (last). Then validation chooses how much of the difference from the linear forecast is kept. By default last
+    from 1,000 windows in training on."""
     latent: bool = False
     """With --history: infer a distribution of the state, as in latent ODEs."""
     state_dim: int = 16
@@ -148,19 +156,21 @@ class ForecastConfig(AbstractConfig):
         train_rows = loaded.train.take(self._rows(len(loaded.train.times)))
         linear = loaded.units.linear_forecasts[0]
         fitted = any(map(any, linear.weights))
-        start = (
-            f"an autoregression of order {linear.order}, which is chosen on validation,"
-            if fitted
-            else "the last values"
-        )
+        start = self.start or ("last" if len(loaded.train.times) >= _MANY_WINDOWS else "linear")
+        if start == "last":
+            begin = "as the last values"
+        elif fitted:
+            begin = f"as an autoregression of order {linear.order}, which is chosen on validation,"
+        else:
+            begin = "as the last values, since no autoregression is better on validation,"
         kinds = [
             f"{each.kind} of {name}" for name, each in zip(loaded.units.values, loaded.units.transforms, strict=False)
         ]
         what = f"Forecasts of {', '.join(kinds)}" if kinds else "Forecasts"
         return TaskData(
             Splits(train_rows, loaded.validation, loaded.test),
-            forecast.WindowSpec(loaded.units),
-            (f"{what} begin as {start} and are corrected by the model",),
+            forecast.WindowSpec(loaded.units, start, "linear"),
+            (f"{what} begin {begin} and are corrected by the model",),
         )
 
     def _rows(self, count: int) -> "np.ndarray":
@@ -177,6 +187,8 @@ class ForecastConfig(AbstractConfig):
                     self.damping,
                     self.latent,
                     count_scale=float(f"{1 / spec.units.history:.0e}"),
+                    interpolation=spec.interpolation,
+                    start=spec.start,
                 ),
                 solver=self.solver.build(solve.Solver("midpoint", steps=2), exact=True),
                 spec=spec,

@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
@@ -15,10 +15,20 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from charax.data import DataWarning, ForecastWindows, Standardizer, WindowUnits, read_window_request
-from charax.models import WindowDesign, WindowEnsemble, WindowForecast, combine_forecasts, drop_values, forecast_losses
+from charax.fields import Interpolation
+from charax.models import (
+    ForecastStart,
+    WindowDesign,
+    WindowEnsemble,
+    WindowForecast,
+    combine_forecasts,
+    drop_values,
+    forecast_losses,
+)
 from charax.plotting import Section
 from charax.solve import Outcome, Solver
 from charax.train import (
+    ADDED_LATER,
     AbstractTask,
     Predictions,
     Program,
@@ -34,7 +44,7 @@ LEVEL = 0.95
 """The probability of the prediction intervals."""
 _HALF_WIDTH = NormalDist().inv_cdf(0.5 + LEVEL / 2)
 _KEPT = (1.0, 0.75, 0.5, 0.25, 0.0)
-"""Fractions of the learned correction of the linear forecast, of which validation chooses."""
+"""Fractions of the learned difference from the linear forecast, of which validation chooses."""
 _FAR = 1.5
 """Times the longest time in training, after which a forecast is far outside of it."""
 
@@ -53,6 +63,10 @@ class WindowSpec:
 
     units: WindowUnits
     """The columns and their units."""
+    start: ForecastStart = field(default="linear", metadata=ADDED_LATER)
+    """What the model learns to add to."""
+    interpolation: Interpolation = field(default="hermite", metadata=ADDED_LATER)
+    """The interpolation of past observations."""
 
 
 class WindowForecastTask(AbstractTask):
@@ -146,15 +160,15 @@ class WindowForecastTask(AbstractTask):
     def refine(
         self, model: eqx.Module, splits: Splits, say: Callable[[str], None]
     ) -> tuple[eqx.Module, dict[str, Any]]:
-        """Choose on values that the members have not seen how much of the correction of the linear forecast to keep,
-        and calibrate the prediction intervals there (split conformal, or with several members cross-conformal)."""
+        """Choose on values that the members have not seen how much of their difference from the linear forecast to
+        keep, and calibrate the prediction intervals there: split conformal, or with several members cross-conformal."""
         assert isinstance(model, WindowEnsemble)
         windows: ForecastWindows = splits.validation
         mean, std = self._scaled(model, windows)
         linear, _ = self._scaled(model.scale_correction(0.0), windows)
         kept = min(_KEPT, key=lambda factor: self._squared_error(windows, linear + factor * (mean - linear), std))
         if kept < 1:
-            say(f"Corrections of the linear forecast are kept to {kept:.0%}, as validation asks for")
+            say(f"Differences from the linear forecast are kept to {kept:.0%}, as validation asks for")
             model = model.scale_correction(kept)
             mean, std = self._scaled(model, windows)
         errors = np.abs(windows.values - mean)

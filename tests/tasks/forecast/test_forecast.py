@@ -130,6 +130,7 @@ def cases(series, tmp_path_factory) -> dict[str, Case]:
         "hold_out": Case(replace(windows, data="pendulum"), {"hold_out": "series"}, "data"),
         "folds": Case(windows, {"folds": 2}, "model"),
         "transform": Case(positive, {"transform": "sqrt"}, "spec"),
+        "start": Case(windows, {"start": "last"}, "spec"),
         "latent": Case(windows, {"latent": True}, "model"),
         "state_dim": Case(windows, {"state_dim": 5}, "model"),
         "drop_augmentation": Case(windows, {"drop_augmentation": 0.5}, "task"),

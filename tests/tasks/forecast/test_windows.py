@@ -291,7 +291,6 @@ WINDOW_FIELDS = {
     "characteristic_dim": ({"characteristic_dim": 3}, "model"),
     "method": ({"method": "node-fair"}, "model"),
     "damping": ({"damping": 1.0}, "task"),
-    "start": ({"start": "last"}, "spec"),
 }
 
 

@@ -1,6 +1,6 @@
 """The config of `charax train forecast`."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from charax import data, models, solve, train
@@ -32,6 +32,8 @@ _STEPS_PER_EPOCH = 50
 _MANY_WINDOWS = 1_000
 """From so many on, what a model learns to add to the last value is better than what it learns to add to a linear
 forecast, whose errors say less of the system."""
+_OF_WINDOWS = ("horizon", "hold_out", "folds", "transform", "start", "latent", "state_dim", "drop_augmentation")
+"""What only forecasts from past observations have."""
 _LEARNING_RATE, _WINDOW_LEARNING_RATE = 1e-3, 3e-3
 """Without past observations, noise is fitted by ever stiffer fields: at 3e-3 the paper's series diverged."""
 
@@ -124,6 +126,13 @@ class ForecastConfig(AbstractConfig):
             return self._load_windows(self.history)
         if self.data in data.DYNAMICS:
             raise ValueError(f"{self.data} is observed with noise, also at its start: add --history 10")
+        defaults = {each.name: each.default for each in fields(self)}
+        changed = [name for name in _OF_WINDOWS if getattr(self, name) != defaults[name]]
+        if changed:
+            raise ValueError(
+                f"{', '.join(changed)}: only forecasts from past observations have that: add --history 10, or leave it "
+                "out"
+            )
         loaded = data.load_series(
             self.data,
             series=self.series,

@@ -149,6 +149,7 @@ def test_every_field_changes_what_it_is_for(cases, field):
         ("--damping -1", "damping must be a number above 0"),
         ("--augment-dim -1", "augment_dim must be a number of at least 0"),
         ("--width 0", "width must be a number of at least 1"),
+        ("--latent --start last --folds 3", "folds, start, latent: only forecasts from past observations have that"),
     ],
 )
 def test_a_bad_setting_is_a_sentence_and_leaves_nothing(flags, words, refuse, tmp_path, monkeypatch):

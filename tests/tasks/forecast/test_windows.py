@@ -240,7 +240,7 @@ def test_a_start_at_the_last_value_joins_the_linear_forecast_only_when_it_is_sca
 
 
 def test_noise_of_observations_that_follow_closely_is_not_magnified():
-    """A cubic path goes on with the slope between the two, which is a thousand here."""
+    """A cubic path continues with the slope between the two, which is a thousand here."""
     times, lengths = jnp.array([[0.0, 0.5, 0.5001, 1.0]]), jnp.array([4])
     forecast = lambda design, noise: (
         design.build(1, 0, key=jax.random.key(0))(

@@ -87,7 +87,7 @@ def time_small(steps: int = 200, repeats: int = 5) -> dict[str, Any]:
         found: dict[str, Any] = {name: {"milliseconds": [], "cpu_milliseconds": []} for name in trainings}
         for _ in range(repeats):
             for name, training in trainings.items():
-                training._prepare_epoch(order)
+                training.feed.start_epoch(training.splits.train, order, first=0)
                 step(name, 0)
                 jax.block_until_ready(training.state)
                 began, cpu = time.perf_counter(), time.process_time()

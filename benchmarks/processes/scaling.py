@@ -51,7 +51,7 @@ def measure_step(name: str, processes: int, rank: int, port: int) -> dict[str, f
         data = config.load_data()
         training = _Training(config.build_task(data.spec), data.splits, loop, OptimizerConfig(), None, Silent())
         order = np.random.default_rng(0).integers(0, training.samples, (_WARM + _TIMED, training.batch_size))
-        training._prepare_epoch(order)
+        training.feed.start_epoch(training.splits.train, order, first=0)
         for number in range(_WARM):
             jax.block_until_ready(training._take_step(number))
         began, cpu_began = time.perf_counter(), time.process_time()

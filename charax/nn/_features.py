@@ -1,13 +1,25 @@
 """Features that let a network change over short distances."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
+from jax.scipy.linalg import block_diag
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from charax.nn._keys import split_key
 from charax.nn._layers import normal
+from charax.nn._trigonometry import sine_and_cosine
+
+
+@partial(jax.jit, static_argnums=1)  # one small program instead of one for every operation
+def _join_blocks(
+    blocks: Sequence[Float[Array, "_ _"]], scales: tuple[float, ...]
+) -> Float[Array, "inputs frequencies"]:
+    """A block-diagonal matrix of scaled blocks."""
+    return block_diag(*(scale * block for scale, block in zip(scales, blocks, strict=True)))
 
 
 class FourierFeatures(eqx.Module):
@@ -38,14 +50,8 @@ class FourierFeatures(eqx.Module):
             key: The random key.
         """
         keys = split_key(key, len(groups))
-        blocks = [
-            scale * normal(key, (inputs, count)) for (inputs, scale, count), key in zip(groups, keys, strict=True)
-        ]
-        rows = []
-        for number, block in enumerate(blocks):
-            zeros = [jnp.zeros((len(block), other.shape[1])) for other in blocks]
-            rows.append(jnp.concatenate([*zeros[:number], block, *zeros[number + 1 :]], axis=1))
-        self.frequencies = jnp.concatenate(rows)
+        drawn = [normal(key, (inputs, count)) for (inputs, _, count), key in zip(groups, keys, strict=True)]
+        self.frequencies = _join_blocks(drawn, tuple(scale for _, scale, _ in groups))
 
     @property
     def outputs(self) -> int:
@@ -62,5 +68,4 @@ class FourierFeatures(eqx.Module):
         Returns:
             The inputs, sines and cosines.
         """
-        phase = h @ self.frequencies
-        return jnp.concatenate([h, jnp.sin(phase), jnp.cos(phase)], axis=-1)
+        return jnp.concatenate([h, *sine_and_cosine(h @ self.frequencies)], axis=-1)

@@ -62,7 +62,7 @@ class HostFeed(AbstractFeed):
 
 def make_feed(devices: Devices, train: Batch) -> AbstractFeed:
     """Choose how mini-batches reach the devices: many processes or cores need not hold all samples on each of them."""
-    on_host = devices.is_shared or devices.share_memory or _stored(train)
+    on_host = devices.is_shared or devices.share_memory or is_stored(train)
     return HostFeed(devices) if on_host else ResidentFeed(devices)
 
 
@@ -105,6 +105,11 @@ def permute_samples(split: Batch, generator: np.random.Generator, passes: int) -
         return np.concatenate([blocks.permute(generator) for _ in range(passes)])
     count = count_samples(split)
     return generator.permutation(passes * count) % count
+
+
+def is_stored(split: Batch) -> bool:
+    """Whether some of the samples stay on disk until they are read."""
+    return bool(_stored(split))
 
 
 def _stored(split: Batch) -> list[AbstractStoredRows]:

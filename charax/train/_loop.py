@@ -4,6 +4,7 @@ import json
 import math
 import time
 from collections import deque
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,14 +12,15 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from charax.train import _processes as processes
-from charax.train._batches import count_samples
+from charax.train._ahead import begin
+from charax.train._batches import Batch, count_samples
 from charax.train._checkpoints import Checkpoints, Position, truncate_lines
 from charax.train._config import BATCH_SIZE, EPOCHS, LEARNING_RATE, LoopConfig, OptimizerConfig, Splits
 from charax.train._devices import Devices
-from charax.train._evaluation import make_evaluation
+from charax.train._evaluation import Evaluation
 from charax.train._failure import catch_failed_solve
 from charax.train._feed import make_feed, permute_samples
 from charax.train._folder import explain_failed_write, find_checkpoints
@@ -52,6 +54,12 @@ class FitResult(NamedTuple):
     """One row of metrics per epoch, and a last one with those of the test split."""
     seconds: float
     """Wall-clock time, summed over all interruptions."""
+
+
+class _Prepared(NamedTuple):
+    stage: int
+    order: Int[np.ndarray, "steps batch"]
+    train: Batch
 
 
 class _Saved(NamedTuple):
@@ -158,8 +166,9 @@ class _Training:
             for _, stage in task.stages
         ]
         self.epoch = self.stage_epochs[0]
+        self.next_epoch: Future[_Prepared] | None = None
         self.feed = make_feed(self.devices, splits.train)
-        self.evaluate = make_evaluation(task, unflatten, self.batch_size, self.devices)
+        self.evaluate = Evaluation(task, unflatten, self.batch_size, self.devices)
         self.history: list[dict[str, Any]] = []
         self.checkpoints: Checkpoints | None = None
 
@@ -169,6 +178,7 @@ class _Training:
         began = time.monotonic() - self.position.seconds
         self.progress.start(self.epochs, self.steps_per_epoch, self.batch_size)
         try:
+            self.evaluate.compile_ahead(self.state.evaluated, self.splits.validation)
             while self.position.epoch < self.epochs and not self._is_patience_exhausted():
                 self._run_epoch(request, began)
         except SaveError as error:
@@ -220,10 +230,7 @@ class _Training:
 
     def _run_epoch(self, request: StopRequest, began: float) -> None:
         epoch, every = self.position.epoch, self.loop.checkpoint_steps
-        number, part = divmod(epoch, self.epochs_per_pass)
-        order = permute_samples(self.splits.train, np.random.default_rng([self.loop.seed, number]), self.task.passes)
-        samples = self.steps_per_epoch * self.batch_size
-        self._prepare_epoch(order[part * samples : (part + 1) * samples].reshape(-1, self.batch_size))
+        self._start_epoch(epoch)
         waiting: deque[StepMetrics] = deque()
         for i in range(self.position.step, self.steps_per_epoch):
             self.position = replace(self.position, step=i, seconds=time.monotonic() - began)
@@ -239,13 +246,24 @@ class _Training:
             self._report(waiting.popleft(), self.steps_per_epoch)
         self._end_epoch(began)
 
-    def _prepare_epoch(self, order: np.ndarray) -> None:
-        epoch = self.position.epoch
+    def _start_epoch(self, epoch: int) -> None:
+        stage, order, train = self._prepare(epoch) if self.next_epoch is None else self.next_epoch.result()
+        # Processes share what is prepared, and must all do so at the same point of the program.
+        ahead = epoch + 1 < self.epochs and processes.count() == 1
+        self.next_epoch = begin(self._prepare, epoch + 1) if ahead else None
+        self.epoch = self.stage_epochs[stage]
+        self.feed.start_epoch(train, order, first=self.position.step)
+
+    def _prepare(self, epoch: int) -> _Prepared:
+        """The mini-batches of an epoch, which depend on its number only."""
+        number, part = divmod(epoch, self.epochs_per_pass)
+        order = permute_samples(self.splits.train, np.random.default_rng([self.loop.seed, number]), self.task.passes)
+        samples = self.steps_per_epoch * self.batch_size
+        order = order[part * samples : (part + 1) * samples].reshape(-1, self.batch_size)
         # The first stage has at least one epoch, however few there are.
         begun = [number for number, (after, _) in enumerate(self.task.stages) if epoch >= self._first_epoch(after)]
-        self.epoch, (_, stage) = self.stage_epochs[begun[-1]], self.task.stages[begun[-1]]
-        train = stage.prepare_epoch(self.splits.train, order, np.random.default_rng([self.loop.seed, epoch, 1]))
-        self.feed.start_epoch(train, order, first=self.position.step)
+        stage, generator = self.task.stages[begun[-1]][1], np.random.default_rng([self.loop.seed, epoch, 1])
+        return _Prepared(begun[-1], order, stage.prepare_epoch(self.splits.train, order, generator))
 
     def _first_epoch(self, after: float) -> int:
         return 0 if after == 0 else max(1, int(after * self.epochs))

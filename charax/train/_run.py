@@ -13,7 +13,7 @@ from charax.nn import count_parameters
 from charax.train._batches import Batch
 from charax.train._config import BATCH_SIZE, AbstractConfig, Splits, TaskData
 from charax.train._devices import Devices
-from charax.train._evaluation import make_evaluation
+from charax.train._evaluation import Evaluation
 from charax.train._export import CONFIG, TrainedModel, load_config, load_model
 from charax.train._folder import explain_failed_write
 from charax.train._history import METRICS, advise, find_best_epoch, is_finished, read_history
@@ -148,7 +148,7 @@ class Run:
         devices = Devices(local=True, most=share_cores(batch_size, wanted=self.trained.task.shares_cores))
         params, unflatten = flatten_model(self.trained.model)
         size = -(-batch_size // devices.count) * devices.count
-        evaluation = make_evaluation(self.trained.task, unflatten, size, devices)
+        evaluation = Evaluation(self.trained.task, unflatten, size, devices)
         return evaluation(devices.replicate(params), samples)
 
     def plot(self) -> list[Path]:

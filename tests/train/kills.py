@@ -17,7 +17,7 @@ import pytest
 
 from charax.cli import main
 from charax.train._checkpoints import Checkpoints, write_json
-from charax.train._evaluation import make_evaluation
+from charax.train._evaluation import Evaluation
 from tests.train.commands import train_line
 from tests.train.line_task import LineTask
 from tests.train.registration import registered_line
@@ -66,11 +66,13 @@ def kill_in_the_middle_of_a_checkpoint(patched):
 
 
 def kill_in_the_last_evaluation(patched):
-    def make(*args):
-        evaluate = make_evaluation(*args)
-        return lambda params, split: kill() if len(split.x) == TEST_POINTS else evaluate(params, split)
+    class Killed(Evaluation):
+        def __call__(self, params, split):
+            if len(split.x) == TEST_POINTS:
+                kill()
+            return super().__call__(params, split)
 
-    patched.setattr("charax.train._loop.make_evaluation", make)
+    patched.setattr("charax.train._loop.Evaluation", Killed)
 
 
 def kill_when_half_of_the_weights_are_written(patched):

@@ -37,7 +37,7 @@ for name, solver in {"fixed": SolverConfig(), "adaptive": SolverConfig(rtol=1e-2
     config = ClassificationConfig(preset="dense", method="node", width=4, solver=solver, loop=loop)
     data = config.load_data()
     training = _Training(config.build_task(data.spec), data.splits, loop, OptimizerConfig(), None, Silent())
-    training._prepare_epoch(np.zeros((1, 16), int))
+    training._start_epoch(0)
     program = training.epoch.lower(training.state, *training.feed.step(0)).compile()
     sizes[name] = [reduced_sizes(program.as_text()), training.state.params.size]
 print(json.dumps(sizes))

@@ -2,13 +2,16 @@
 
 import dataclasses
 import json
+import threading
 
+import equinox as eqx
 import jax
 import numpy as np
 import pytest
 
 from charax.train import Devices, Diverged, LoopConfig, OptimizerConfig, Splits, fit, flatten_model
-from charax.train._evaluation import make_evaluation
+from charax.train._evaluation import Evaluation
+from tests.train.line_task import LineTask
 
 LOOP = LoopConfig(epochs=4, batch_size=8)
 FAST = OptimizerConfig(learning_rate=0.1, weight_decay=0.0, schedule="constant")
@@ -48,6 +51,47 @@ def test_nothing_is_traced_after_the_first_epoch(line):
     assert len(line.task.traces) == after_one
     # The shapes of the metrics and the step; one evaluation serves the validation and the test split.
     assert line.task.traces.count("loss") == 2
+
+
+class Prepared(LineTask):
+    """A line whose samples of the third epoch are prepared for it."""
+
+    threads: list[str] = eqx.field(static=True, default_factory=list)
+    fails: bool = eqx.field(static=True, default=False)
+
+    def prepare_epoch(self, train, order, generator):
+        self.threads.append(threading.current_thread().name)
+        if len(self.threads) < 3:
+            return train
+        if self.fails:
+            raise ValueError("no partners for the third epoch")
+        return train._replace(y=train.y + 100)
+
+
+def test_the_next_epoch_is_prepared_by_another_thread(line):
+    task = Prepared(**vars(line.task))
+    history = fit(task, line.splits, LOOP, FAST).history
+    assert task.threads[0] == "MainThread"
+    assert len(task.threads) == 4
+    assert not any(name == "MainThread" for name in task.threads[1:])
+    losses = [row["loss"] for row in history[:-1]]
+    assert losses[2] > 100 * losses[1]  # its samples, not those of another epoch
+    with pytest.raises(ValueError, match="no partners for the third epoch"):
+        fit(Prepared(**vars(line.task), fails=True), line.splits, LOOP, FAST)
+
+
+def test_the_evaluation_is_compiled_by_another_thread(line, monkeypatch):
+    compile_, threads = jax.stages.Lowered.compile, []
+    monkeypatch.setattr(
+        jax.stages.Lowered, "compile", lambda self: (threads.append(threading.current_thread().name), compile_(self))[1]
+    )
+    params, unflatten = flatten_model(line.task.build(jax.random.key(0)))
+    evaluate, validation = Evaluation(line.task, unflatten, 8, Devices()), line.splits.validation
+    before = evaluate(params, validation)
+    evaluate.compile_ahead(params, validation)
+    assert evaluate(params, validation) == before
+    assert len(threads) == 1
+    assert threads[0] != "MainThread"
 
 
 @pytest.mark.parametrize("value", [np.nan, 1e3], ids=["not finite", "failed solve"])
@@ -114,7 +158,7 @@ def test_the_test_split_has_no_influence(line):
 def test_the_mean_over_a_split_does_not_depend_on_the_batches(line, batch_size):
     model = line.task.build(jax.random.key(3))
     vector, unflatten = flatten_model(model)
-    evaluate = make_evaluation(line.task, unflatten, batch_size, Devices())
+    evaluate = Evaluation(line.task, unflatten, batch_size, Devices())
     validation = line.splits.validation
     exact = float(line.task.metrics(model, jax.tree.map(jax.numpy.asarray, validation))["loss"].mean())
     assert evaluate(vector, validation)["loss"] == pytest.approx(exact, rel=1e-5)
@@ -162,6 +206,6 @@ def test_programs_are_compiled_with_the_options_of_the_task(line, monkeypatch):
     monkeypatch.setattr(type(line.task), "compiler_options", property(lambda self: {"xla_of_nobody": True}))
     with pytest.raises(jax.errors.JaxRuntimeError, match="xla_of_nobody"):
         fit(*line, LOOP, FAST)
-    evaluate = make_evaluation(line.task, flatten_model(line.task.build(jax.random.key(0)))[1], 8, Devices())
+    evaluate = Evaluation(line.task, flatten_model(line.task.build(jax.random.key(0)))[1], 8, Devices())
     with pytest.raises(jax.errors.JaxRuntimeError, match="xla_of_nobody"):
         evaluate(flatten_model(line.task.build(jax.random.key(0)))[0], line.splits.test)

@@ -34,6 +34,8 @@ _MANY_WINDOWS = 1_000
 forecast, whose errors say less of the system."""
 _OF_WINDOWS = ("horizon", "hold_out", "folds", "transform", "start", "latent", "state_dim", "drop_augmentation")
 """What only forecasts from past observations have."""
+_OF_STARTS = ("augment_dim", "points")
+"""What they do not have."""
 _LEARNING_RATE, _WINDOW_LEARNING_RATE = 1e-3, 3e-3
 """Without past observations, noise is fitted by ever stiffer fields: at 3e-3 the paper's series diverged."""
 
@@ -126,13 +128,12 @@ class ForecastConfig(AbstractConfig):
             return self._load_windows(self.history)
         if self.data in data.DYNAMICS:
             raise ValueError(f"{self.data} is observed with noise, also at its start: add --history 10")
-        defaults = {each.name: each.default for each in fields(self)}
-        changed = [name for name in _OF_WINDOWS if getattr(self, name) != defaults[name]]
-        if changed:
+        if changed := self._changed(_OF_WINDOWS):
             raise ValueError(
-                f"{', '.join(changed)}: only forecasts from past observations have that: add --history 10, or leave it "
-                "out"
+                f"{changed}: only forecasts from past observations have that: add --history 10, or leave it out"
             )
+        if self.data != data.PAPER_SERIES and self._changed(("points",)):
+            raise ValueError(f"points are those of the paper's series, and {self.data} has its own: leave them out")
         loaded = data.load_series(
             self.data,
             series=self.series,
@@ -145,7 +146,16 @@ class ForecastConfig(AbstractConfig):
         train_rows = loaded.train.take(self._rows(len(loaded.train.t)))
         return TaskData(Splits(train_rows, loaded.validation, loaded.test), spec)
 
+    def _changed(self, names: tuple[str, ...]) -> str:
+        """Those of some fields that are not what they are by default."""
+        defaults = {each.name: each.default for each in fields(self)}
+        return ", ".join(name for name in names if getattr(self, name) != defaults[name])
+
     def _load_windows(self, history: int) -> TaskData:
+        if changed := self._changed(_OF_STARTS):
+            raise ValueError(
+                f"{changed}: forecasts from past observations do not have that: leave it out, or leave out --history"
+            )
         if self.data == data.PAPER_SERIES:
             raise ValueError(
                 "the observations of the paper's series do not depend on earlier ones: leave out --history"

@@ -149,6 +149,7 @@ def test_every_field_changes_what_it_is_for(cases, field):
         ("--damping -1", "damping must be a number above 0"),
         ("--augment-dim -1", "augment_dim must be a number of at least 0"),
         ("--width 0", "width must be a number of at least 1"),
+        ("--data pendulum --history 9 --augment-dim 3 --points 90", "augment_dim, points: forecasts from past observ"),
         ("--latent --start last --folds 3", "folds, start, latent: only forecasts from past observations have that"),
     ],
 )
@@ -156,6 +157,10 @@ def test_a_bad_setting_is_a_sentence_and_leaves_nothing(flags, words, refuse, tm
     monkeypatch.chdir(tmp_path)
     assert words in refuse("train", "forecast", *flags.split())
     assert not list(tmp_path.iterdir())
+
+
+def test_points_of_a_file_are_not_chosen(series, refuse):
+    assert "points are those of the paper's series" in refuse("train", "forecast", "--data", series, "--points", "90")
 
 
 @pytest.mark.slow

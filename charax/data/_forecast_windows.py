@@ -23,6 +23,8 @@ _MIN_ROWS = 4
 _MIN_SERIES = 3
 _FOLDS, _MANY_SERIES = 5, 50
 """Fewer series than this are cross-fitted in five folds; of more, some are set aside for validation."""
+_EARLIER_ORIGINS = 3
+"""How many times training times are held out, too, to choose a transform."""
 
 
 def load_forecast_windows(
@@ -59,7 +61,8 @@ def load_forecast_windows(
         hold_out: "times": the last times of every series are for the test. "series": a fifth of the series.
         folds: The number of folds; 1 for a validation split. None: 5 for fewer than 50 series, else 1.
         transform: What is applied to values before they are scaled. "auto": the one with the least error of the linear
-            forecast on validation, for values that are never negative.
+            forecast, for values that are never negative: on validation, or, where the last times are held out, on the
+            training times before them, forecast from what is known earlier (rolling origins).
         seed: Seed of the held-out series, and of simulated ones.
 
     Returns:
@@ -83,8 +86,8 @@ def load_forecast_windows(
     raw, values, known = _select(raw, context)
     _check_known(raw, len(values), [np.arange(len(times)) for times in raw.times])
     cuts = cut_times(raw) if hold_out == "times" else cut_series(raw, seed)
-    plan = FoldPlan.make(raw, cuts, by_series=hold_out == "series", folds=folds, seed=seed)
-    return fit_windows(raw, plan, (series, time, values, known), history, horizon, transform)
+    plans = FoldPlan.make_all(raw, cuts, by_series=hold_out == "series", folds=folds, seed=seed)
+    return fit_windows(raw, plans, (series, time, values, known), history, horizon, transform)
 
 
 Names = tuple[str, str, tuple[str, ...], tuple[str, ...]]
@@ -93,29 +96,64 @@ Names = tuple[str, str, tuple[str, ...], tuple[str, ...]]
 
 def fit_windows(
     raw: RawSeries,
-    plan: "FoldPlan",
+    plans: "Sequence[FoldPlan]",
     names: Names,
     history: int,
     horizon: int,
     transform: TransformChoice = "identity",
 ) -> ForecastWindowData:
-    """Cut the windows, choose the transform, and fit the linear forecasts that the members of a model correct."""
+    """Cut the windows by the first plan, choose the transform, by the other plans if there are any, and fit the linear
+    forecasts that the members of a model correct."""
     kinds = TRANSFORMS if transform == "auto" else (transform,)
-    found = []
+    plan, *earlier = plans
+    fits = []
     for kind in kinds:
         units = fit_units(raw, plan.cuts, names, history, horizon, kind)
-        if kind != kinds[0] and all(each.kind == "identity" for each in units.transforms):
-            continue  # nothing to transform
-        train, validation, test = (split_windows(raw, plan, number, units) for number in range(3))
-        linear, error = fit_autoregressions(train, validation, units, plan.members)
-        found.append((error, (train, validation, test), replace(units, autoregressions=linear)))
-    _, splits, units = min(found, key=lambda one: one[0])
-    train, validation, test = (split.anchored(units) for split in splits)
+        if kind == kinds[0] or units.transforms:  # else there is nothing to transform
+            fits.append((kind, *_fit_splits(raw, plan, units)))
+    errors = [error for *_, error in fits]
+    if len(fits) > 1:
+        scale = np.asarray(fits[0][2].value_scale)
+        later = [_later_errors(raw, earlier, names, history, horizon, kind, scale) for kind, *_ in fits]
+        errors = [float(np.mean(each)) for each in later] if all(later) else errors
+    _, (train, validation, test), units, _ = fits[int(np.argmin(errors))]
     own = np.take_along_axis(validation.anchor, np.maximum(validation.fold, 0)[:, None, :, None], axis=1)[:, 0]
     error, known = np.nan_to_num(own - validation.values), np.isfinite(validation.values).sum(axis=(0, 1))
     std = np.sqrt(np.square(error).sum(axis=(0, 1)) / np.maximum(known, 1))
     units = replace(units, linear_std=tuple(std.tolist()))
     return ForecastWindowData(train, validation, test, units)
+
+
+def _fit_splits(
+    raw: RawSeries, plan: "FoldPlan", units: WindowUnits
+) -> tuple[list[ForecastWindows], WindowUnits, float]:
+    """The splits with their linear forecasts, the units with these, and their squared error on validation."""
+    splits = [split_windows(raw, plan, number, units) for number in range(3)]
+    linear, error = fit_autoregressions(splits[0], splits[1], units, plan.members)
+    units = replace(units, autoregressions=linear)
+    return [split.anchored(units) for split in splits], units, error
+
+
+def _later_errors(
+    raw: RawSeries,
+    plans: "Sequence[FoldPlan]",
+    names: Names,
+    history: int,
+    horizon: int,
+    kind: Transform,
+    scale: Float64[np.ndarray, "values"],
+) -> list[float]:
+    """The squared errors of the linear forecasts on the test splits of plans that leave enough to learn from."""
+    errors = []
+    for plan in plans:
+        try:
+            units = fit_units(raw, plan.cuts, names, history, horizon, kind)
+            (_, _, test), units, _ = _fit_splits(raw, plan, units)
+        except DataError:
+            continue
+        forecast = units.restore(test.anchor.mean(axis=1))
+        errors.append(float(np.nanmean(np.square((forecast - units.restore(test.values)) / scale))))
+    return errors
 
 
 def read_window_request(path: Path | str, units: WindowUnits) -> WindowRequest:
@@ -217,6 +255,15 @@ def cut_times(raw: RawSeries) -> list[Cut]:
     return cuts
 
 
+def _end_earlier(cut: Cut, back: int) -> Cut:
+    """All splits of a series earlier by this many halves of its test split; empty if little is left to learn from."""
+    (start, first), (_, second), (_, end) = cut
+    shift = back * max(1, (end - second) // 2)
+    if first - shift < _MIN_ROWS:
+        return (1, 1), (1, 1), (1, 1)
+    return (start, first - shift), (first - shift, second - shift), (second - shift, end - shift)
+
+
 def cut_series(raw: RawSeries, seed: int) -> list[Cut]:
     count = len(raw.names)
     if count < _MIN_SERIES:
@@ -240,6 +287,19 @@ class FoldPlan:
     folds: list[Int[np.ndarray, "rows"]]
     """The fold of every row of every series; -1 for none."""
     members: int
+
+    @classmethod
+    def make_all(
+        cls, raw: RawSeries, cuts: list[Cut], *, by_series: bool, folds: int | None, seed: int
+    ) -> "list[FoldPlan]":
+        """The plan, and where times are held out those that end earlier, by as many test splits."""
+        plans = [cls.make(raw, cuts, by_series=by_series, folds=folds, seed=seed)]
+        for back in range(1, 1 + (0 if by_series else _EARLIER_ORIGINS)):
+            earlier = [_end_earlier(cut, back) for cut in cuts]
+            if 2 * sum(test[0] < test[1] for *_, test in earlier) < len(cuts):
+                break
+            plans.append(cls.make(raw, earlier, by_series=by_series, folds=folds, seed=seed))
+        return plans
 
     @classmethod
     def make(cls, raw: RawSeries, cuts: list[Cut], *, by_series: bool, folds: int | None, seed: int) -> "FoldPlan":

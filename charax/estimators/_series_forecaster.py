@@ -196,9 +196,9 @@ class SeriesForecaster(AbstractEstimator):
         # The last two parts, which elsewhere are for validation and test, calibrate the intervals.
         by_series = len(raw.names) >= _FEW_SERIES
         cuts = cut_series(raw, seed) if by_series else cut_times(raw)
-        plan = FoldPlan.make(raw, cuts, by_series=by_series, folds=1, seed=seed)
+        plans = FoldPlan.make_all(raw, cuts, by_series=by_series, folds=1, seed=seed)
         columns = ("series", "time", raw.channels, ())
-        data = fit_windows(raw, plan, columns, self.history, self.horizon, self.transform)
+        data = fit_windows(raw, plans, columns, self.history, self.horizon, self.transform)
         self.units_, train, aside = data.units, data.train, (data.validation, data.test)
         inputs = _pack(train)
         design = WindowDesign(
@@ -222,7 +222,9 @@ class SeriesForecaster(AbstractEstimator):
         self.calibration_ = np.ones(self.n_features_in_)
         scores = [np.abs(part.values - mean) / std for part in aside for mean, std in [self._scaled(part)]]
         each = [np.concatenate([part[..., j].ravel() for part in scores]) for j in range(self.n_features_in_)]
-        self.calibration_ = np.asarray([conformal_quantile(one, _LEVEL) for one in each]) / _HALF_WIDTH
+        groups = len(np.unique(np.concatenate([part.series for part in aside]))) if by_series else None
+        quantiles = [conformal_quantile(one, _LEVEL, groups=groups) for one in each]
+        self.calibration_ = np.asarray(quantiles) / _HALF_WIDTH
         return self
 
     def predict(

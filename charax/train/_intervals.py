@@ -8,6 +8,8 @@ import numpy as np
 from jaxtyping import Float
 
 _Z = NormalDist().inv_cdf(0.975)
+_MIN_DEGREES = 4
+"""The fewest degrees of freedom of Student's t: of fewer groups than five, those of five."""
 
 
 def proportion_interval(successes: int, count: int) -> tuple[float, float] | None:
@@ -58,15 +60,19 @@ def rmse_interval(squared_errors: Sequence[float] | np.ndarray) -> tuple[float, 
     return math.sqrt(max(mean - half, 0.0)), math.sqrt(mean + half)
 
 
-def conformal_quantile(scores: Float[np.ndarray, "*_"], level: float) -> float:
+def conformal_quantile(scores: Float[np.ndarray, "*_"], level: float, *, groups: int | None = None) -> float:
     """Compute the quantile of scores that a new score lies below with at least the given probability.
 
     This holds if the new score and the given ones can be exchanged, and there are at least level / (1 − level) of them.
+    Scores of one group, such as the values of one series, are alike, so that those of a new group are larger more often
+    than their number suggests. With `groups`, the quantile is larger by the ratio of Student's t with groups − 1
+    degrees of freedom to the normal distribution.
 
     Args:
         scores: Scores of samples that a model was not trained on, such as |error| / (standard deviation). Those that
             are not finite are left out.
         level: The probability.
+        groups: The number of groups that the scores are from, if the new score is of another group.
 
     Returns:
         The quantile, above 0; that of the normal distribution if there are no scores.
@@ -76,10 +82,17 @@ def conformal_quantile(scores: Float[np.ndarray, "*_"], level: float) -> float:
     from charax.train import conformal_quantile
 
     assert conformal_quantile(np.arange(1.0, 100.0), 0.95) == 95.0
+    assert round(conformal_quantile(np.arange(1.0, 100.0), 0.95, groups=10) / 95, 3) == 1.154
     ```
     """
+    normal = NormalDist().inv_cdf(0.5 + level / 2)
     known = np.sort(scores[np.isfinite(scores)])
     if not len(known):
-        return NormalDist().inv_cdf(0.5 + level / 2)
+        return normal
     rank = min(math.ceil((len(known) + 1) * level), len(known))
-    return max(float(known[rank - 1]), 1e-6)
+    widening = 1.0
+    if groups is not None:
+        from scipy.special import stdtrit
+
+        widening = float(stdtrit(max(groups - 1, _MIN_DEGREES), 0.5 + level / 2)) / normal
+    return widening * max(float(known[rank - 1]), 1e-6)

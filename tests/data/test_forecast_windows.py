@@ -189,3 +189,14 @@ def test_validation_chooses_the_transform_and_values_can_be_restored(tmp_path, v
     truth = np.array([[value(i, r + 1)] for i, r in zip(data.test.series, data.test.origin, strict=True)])
     np.testing.assert_allclose(data.units.restore(data.test.values[:, 0]), truth, rtol=1e-4, atol=1e-5)
     assert data.units.value_scale == pytest.approx([np.std([value(i, t) for i in range(6) for t in range(17)])])
+
+
+def test_where_times_are_held_out_the_last_training_times_choose_the_transform(tmp_path):
+    """Peaks, of which a transform is easier to forecast, become waves, of which none is."""
+    value = lambda i, t: np.exp(3 * np.sin(0.7 * t + i)) if t < 22 else 10 + 9 * np.sin(0.7 * t + i)
+    path = write_series(tmp_path / "peaks.csv", 8, 40, value)
+    load = lambda hold_out: load_forecast_windows(
+        path, history=4, horizon=2, hold_out=hold_out, folds=4, transform="auto"
+    )
+    assert not load("times").units.transforms
+    assert load("series").units.transforms

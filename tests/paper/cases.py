@@ -121,7 +121,7 @@ CASES = {
     "forecasts": Case(
         "--dataset indometh-times --seeds 1 --epochs 1",
         3,
-        "dataset method scaled_rmse_mean scaled_rmse_sd covered_mean covered_sd parameters seconds",
+        "dataset method seeds scaled_rmse_mean scaled_rmse_sd covered_mean covered_sd parameters seconds",
         record="seeds",
         figures="forecasts.png",
     ),

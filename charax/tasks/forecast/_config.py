@@ -188,7 +188,7 @@ class ForecastConfig(AbstractConfig):
         what = f"Forecasts of {', '.join(kinds)}" if kinds else "Forecasts"
         return TaskData(
             Splits(train_rows, loaded.validation, loaded.test),
-            forecast.WindowSpec(loaded.units, start, "linear"),
+            forecast.WindowSpec(loaded.units, start, "linear", for_new_series=self.hold_out == "series"),
             (f"{what} begin {begin} and are corrected by the model",),
         )
 

@@ -67,6 +67,8 @@ class WindowSpec:
     """What the model learns to add to."""
     interpolation: Interpolation = field(default="hermite", metadata=ADDED_LATER)
     """The interpolation of past observations."""
+    for_new_series: bool = field(default=False, metadata=ADDED_LATER)
+    """Whether the intervals are for series that training does not have."""
 
 
 class WindowForecastTask(AbstractTask):
@@ -161,7 +163,8 @@ class WindowForecastTask(AbstractTask):
         self, model: eqx.Module, splits: Splits, say: Callable[[str], None]
     ) -> tuple[eqx.Module, dict[str, Any]]:
         """Choose on values that the members have not seen how much of their difference from the linear forecast to
-        keep, and calibrate the prediction intervals there: split conformal, or with several members cross-conformal."""
+        keep, and calibrate the prediction intervals there: split conformal, or with several members cross-conformal,
+        and for new series with the quantiles of Student's t for as many series as there are."""
         assert isinstance(model, WindowEnsemble)
         windows: ForecastWindows = splits.validation
         mean, std = self._scaled(model, windows)
@@ -172,7 +175,9 @@ class WindowForecastTask(AbstractTask):
             model = model.scale_correction(kept)
             mean, std = self._scaled(model, windows)
         errors = np.abs(windows.values - mean)
-        factors = [conformal_quantile((errors / std)[:, :, j], LEVEL) / _HALF_WIDTH for j in range(std.shape[2])]
+        groups = len(np.unique(windows.series)) if self.spec.for_new_series else None
+        scores = np.moveaxis(errors / std, 2, 0)
+        factors = [conformal_quantile(each, LEVEL, groups=groups) / _HALF_WIDTH for each in scores]
         say(f"Prediction intervals calibrated on validation: {', '.join(f'{each:.2f}' for each in factors)}")
         return model.calibrate(jnp.asarray(factors, jnp.float32)), {}
 

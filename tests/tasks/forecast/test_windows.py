@@ -285,6 +285,35 @@ def test_a_conformal_quantile_covers_new_scores():
     assert conformal_quantile(np.array([np.nan]), 0.95) == pytest.approx(1.96, abs=1e-3)
 
 
+def test_quantiles_of_few_groups_cover_those_of_a_new_group():
+    """Errors that are nearly the same within a series: without the number of series, intervals are too narrow."""
+    generator, groups, covered = np.random.default_rng(0), 10, {None: [], 10: []}
+    errors = lambda series: np.abs(generator.normal(size=(series, 1)) + 0.1 * generator.normal(size=(series, 20)))
+    for _ in range(200):
+        scores, new = errors(groups), errors(100)
+        for each, found in covered.items():
+            found.append(np.mean(new <= conformal_quantile(scores, 0.95, groups=each)))
+    assert np.mean(covered[None]) < 0.925
+    assert 0.935 < np.mean(covered[10]) < 0.965
+    scores = np.arange(1.0, 100.0)
+    assert conformal_quantile(scores, 0.95, groups=2) == conformal_quantile(scores, 0.95, groups=5)
+    assert conformal_quantile(scores, 0.95, groups=5) == pytest.approx(95 * 2.776 / 1.960, rel=1e-3)
+
+
+def test_intervals_for_new_series_are_those_of_students_t(run):
+    """The same model, calibrated for later times of the series and for series that are not in the training data."""
+    loaded = charax.load_run(run)
+    task, model = loaded.trained
+    found = {}
+    for for_new_series in (False, True):
+        spec = replace(task.spec, for_new_series=for_new_series)
+        refined, _ = replace(task, spec=spec).refine(model, loaded.splits, lambda text: None)
+        found[for_new_series] = np.asarray(refined.calibration)
+    np.testing.assert_allclose(found[True], found[False] * 2.201 / 1.960, rtol=1e-3)  # 12 series
+    config = lambda hold_out: ForecastConfig(data="pendulum", history=5, hold_out=hold_out).load_data().spec
+    assert [config(hold_out).for_new_series for hold_out in ("series", "times")] == [True, False]
+
+
 WINDOW_FIELDS = {
     "context": ({"context": ("drive",)}, "spec"),
     "width": ({"width": 5}, "model"),

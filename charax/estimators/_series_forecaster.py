@@ -13,7 +13,8 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from charax.data import ForecastWindows, WindowUnits
-from charax.data._forecast_windows import FoldPlan, cut_series, cut_times, cut_window, fit_windows
+from charax.data._fold_plan import FoldPlan, cut_series, cut_times
+from charax.data._forecast_windows import cut_window, fit_windows
 from charax.data.files._series import RawSeries
 from charax.estimators._base import CONSTRAINTS, POSITIVE_INTEGER, AbstractEstimator, ArrayLike
 from charax.estimators._objectives import AbstractObjective

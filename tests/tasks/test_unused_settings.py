@@ -55,7 +55,11 @@ REFUSED: list[tuple[AbstractConfig, dict, str]] = [
     (TURNS, {"series": "id", "time": "day"}, "series, time: turns has no named columns"),
     (replace(TURNS, method="gru"), {"state_dim": 9}, "state_dim: gru has none"),
     (replace(TURNS, method="gru"), {"no_counts": True, "windows": 3}, "no_counts, windows: gru has none: choose cde"),
-    (replace(TURNS, method="node"), {"interpolation": "natural", "state_only": True}, "interpolation, state_only: node"),
+    (
+        replace(TURNS, method="node"),
+        {"interpolation": "natural", "state_only": True},
+        "interpolation, state_only: node",
+    ),
     (replace(TURNS, method="c-node"), {"readout": "last", "summary_start": True}, "readout, summary_start: c-node"),
     (WINDOWS, {"augment_dim": 3, "points": 90}, "augment_dim, points: forecasts from past observations"),
     (WINDOWS, {"method": "node-fair", "characteristic_dim": 3}, "characteristic_dim: node-fair has no character"),

@@ -129,8 +129,8 @@ class DensityConfig(AbstractConfig):
     jacobian_penalty: float = 0.0
     """Weight of the squared Frobenius norm of the field's Jacobian: smoother fields, fewer function evaluations."""
     points: int | None = None
-    """Training points of a toy data set. By default 25,600; 102,400 with flow matching, which soon knows fewer by
-    heart."""
+    """Training points of a toy data set. By default 25,600; 102,400 with flow matching, which
+    overfits fewer."""
     evaluated: int | None = None
     """Maximum number of validation samples, and of test samples, that are evaluated: the first ones after shuffling. By
     default all; with flow matching, whose evaluation may take longer than its training, 1,000 images of either split,
@@ -168,6 +168,8 @@ class DensityConfig(AbstractConfig):
         )
         if self.hidden_classes is not None and not (self.conditional and self.hidden_classes < 1):
             raise ValueError("hidden_classes is a fraction below 1 of samples with classes: add --conditional")
+        if self.hidden_classes and self.context:
+            raise ValueError("hidden_classes would hide the columns of --context, too: leave one of them out")
         if self.probes is not None and self.trace in ("exact", "hutch++"):
             raise ValueError(f"probes are those of hutchinson and gaussian: the trace {self.trace} has none")
         check_positive(self, "sharpness", "end_time", "frequency_scale")
@@ -299,7 +301,8 @@ class DensityConfig(AbstractConfig):
         return found
 
     def _load_transport(self, loaded: "data.DensityData", source: "data.DensityData") -> TaskData:
-        spec = density.TransportSpec.from_data(loaded, source)
+        source = source.order_columns(loaded.columns)
+        spec = density.TransportSpec.from_data(loaded, source, seed=self.loop.seed, separator=self.separator)
         matching = self._matching(None, coupled=True, times="uniform")
         pairs = [
             matching.pair(*(getattr(each, name) for each in (loaded, source)))
@@ -307,7 +310,7 @@ class DensityConfig(AbstractConfig):
         ]
         trained, *held_out = pairs
         splits = Splits(self._repeat(trained, None, coupled=True), *(_first(each, self.evaluated) for each in held_out))
-        return TaskData(splits, spec, loaded.notes)
+        return TaskData(splits, spec, (*loaded.notes, *_pairing_note(loaded, source)))
 
     def _repeat(self, split: "DensityBatch", levels: int | None, coupled: bool) -> "DensityBatch":
         """Repeat the rows of an epoch of matching, which is short, where its evaluation is not."""
@@ -407,6 +410,13 @@ class DensityConfig(AbstractConfig):
         known = {*data.DATASETS, *data.TOYS}
         source = None if self.source is None else absolute_path(self.source, known)
         return replace(self, data=absolute_path(self.data, known), source=source)
+
+
+def _pairing_note(loaded: "data.DensityData", source: "data.DensityData") -> tuple[str, ...]:
+    if not loaded.columns or not source.columns or loaded.columns == source.columns:
+        return ()
+    pairs = ", ".join(f"{theirs} with {own}" for theirs, own in zip(source.columns, loaded.columns, strict=True))
+    return (f"The columns have other names in {source.name}, and are paired as they come: {pairs}",)
 
 
 def _first(split: "DensityBatch", count: int | None) -> "DensityBatch":

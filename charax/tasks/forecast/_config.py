@@ -70,14 +70,15 @@ class ForecastConfig(AbstractConfig):
     horizon: int = 10
     """With --history: learn to forecast this many observations."""
     hold_out: HoldOut = "times"
-    """With --history: test on the last times of every series, or on whole series."""
+    """With --history: test on the last times of every series, or on whole series. Then prediction intervals are for new
+    series, and wider the fewer series there are."""
     folds: int | None = None
     """With --history: train this many models at once, each of which does not learn one of as many folds of series (or
     of consecutive blocks of time), and average them. What they do not learn selects the weights and calibrates the
     intervals. 1 sets a validation split aside instead. 5 for fewer than 50 series, else 1, by default."""
     transform: TransformChoice = "auto"
-    """With --history: forecast values, their square roots or their logarithms; auto chooses by validation, for values
-    that are never negative."""
+    """With --history: forecast values, their square roots or their logarithms; auto chooses by validation, or by the
+    last training times where times are held out, for values that are never negative."""
     start: ForecastStart | None = field(default=None, metadata=ADDED_LATER)
     """With --history: learn what is to be added to the linear forecast (linear), which takes few data, or to the last
     value (last). Then validation chooses how much of the difference from the linear forecast is kept. By default last

@@ -169,7 +169,7 @@ def evaluate(
         run: Folder of the run.
         split: The split; test by default.
         data: A file or folder of new samples with the right answers, in the format of the training data, instead of a
-            split. For classifiers, regressors and models of series.
+            split. For classifiers, regressors, models of series, and forecasts with --history.
     """
     if data is not None and split is not None:
         raise ValueError("--data and --split exclude each other: new data have no splits")

@@ -72,7 +72,11 @@ def changed(old: str, new: str, text: str = TABLE) -> str:
             changed("x,3,7,8,up", "x,3,7,8,down"),
             "row 5: the target 'label' changes within a series, from 'up'",
         ),
-        ("a.csv", changed("x,2,,3", "x,,,3"), "row 3: series 'x' has no finite time"),
+        (
+            "a.csv",
+            changed("x,2,,3", "x,,,3"),
+            "row 3: series 'x' has no finite time there: fill it in, or remove the row",
+        ),
         ("a.csv", changed("y,5,4", "y,5,four"), "row 4: column 'a' has 'four', not a finite number or an empty cell"),
         ("a.csv", "series,time,label\nx,0,up\n", "no columns of channels"),
         ("a.csv", "time,a,label\n0,1,up\n", "no column 'series'; it has time, a, label: every row needs its series"),

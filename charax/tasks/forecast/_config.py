@@ -1,6 +1,7 @@
 """The config of `charax train forecast`."""
 
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from charax import data, models, solve, train
@@ -59,7 +60,7 @@ class ForecastConfig(AbstractConfig):
     series: str = "series"
     """Column that names the series."""
     time: str = "time"
-    """Column of times, which increase within each series and need not be regular."""
+    """Column of times or dates, which increase within each series and need not be regular."""
     context: tuple[str, ...] = ()
     """Columns that are known from the start of a series, and with --history at all times, also in the future; all
     others are values to forecast."""
@@ -188,7 +189,14 @@ class ForecastConfig(AbstractConfig):
         what = f"Forecasts of {', '.join(kinds)}" if kinds else "Forecasts"
         return TaskData(
             Splits(train_rows, loaded.validation, loaded.test),
-            forecast.WindowSpec(loaded.units, start, "linear", for_new_series=self.hold_out == "series"),
+            forecast.WindowSpec(
+                loaded.units,
+                start,
+                "linear",
+                for_new_series=self.hold_out == "series",
+                names=loaded.names,
+                time_kind=loaded.time_kind,
+            ),
             (f"{what} begin {begin} and are corrected by the model",),
         )
 
@@ -219,6 +227,11 @@ class ForecastConfig(AbstractConfig):
         # More accurate than what is known of noisy series.
         solver = self.solver.build(solve.Solver("midpoint", steps=16), exact=True)
         return forecast.ForecastTask(design=design, solver=solver, spec=spec)
+
+    def load_labelled(self, path: Path, spec: "ForecastSpec | WindowSpec") -> "data.ForecastWindows":
+        if isinstance(spec, forecast.WindowSpec):
+            return data.read_labelled_windows(path, spec.units, time_kind=spec.time_kind)
+        raise ValueError(f"forecasts without --history cannot be evaluated on new data, so {path} was not read")
 
     def resolve_paths(self) -> Self:
         return replace(self, data=absolute_path(self.data, (data.PAPER_SERIES, *data.DYNAMICS)))

@@ -222,7 +222,8 @@ def predict(
     predictions.write(output)
     count, failed = len(predictions.rows), predictions.failed
     notes = [f"{failed} of {count} rows have no answer: see the column status of {output}"] if failed else []
-    note = "\n".join([*notes, "Columns:", *(f"  {meaning}" for meaning in predictions.meanings)])
+    columns = ["Columns:", *(f"  {meaning}" for meaning in predictions.meanings)] if predictions.meanings else []
+    note = "\n".join([*notes, *columns])
     answer: dict[str, Any] = {"output": str(output), "predictions": count, "failed": failed}
     shown = predictions.shown
     print_answer(

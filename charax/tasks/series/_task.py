@@ -150,17 +150,23 @@ class SeriesTask(AbstractTask):
         new = read_series(inputs, spec.scaling, series=spec.series, time=spec.time, time_kind=spec.time_kind)
         outputs = self.outputs(model, new.split)
         failed = np.asarray(~np.isfinite(outputs).all(axis=1))
+        meanings: tuple[str, ...] = ("series: its name, or its number in the file",)
         if spec.classes:
+            meanings += (
+                "class: the most probable class, and its probability",
+                "probability of …: the probability of each class",
+            )
             header = ["series", "class", "probability", *(f"probability of {name}" for name in spec.classes)]
             rows = [
                 [name, spec.classes[int(np.argmax(row))], *(f"{value:.6g}" for value in (row.max(), *row))]
                 for name, row in zip(new.names, outputs, strict=True)
             ]
         else:
+            meanings += (f"{spec.target}: the expected value, in the units of the training data",)
             header = ["series", spec.target]
             rows = [[name, f"{row[0]:.9g}"] for name, row in zip(new.names, outputs, strict=True)]
         return mark_failures(
-            Predictions(header, rows, shown=3),
+            Predictions(header, rows, shown=3, meanings=meanings),
             failed,
             inputs=1,
             names=[f"{inputs}, series {name!r}" for name in new.names],

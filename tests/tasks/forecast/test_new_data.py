@@ -1,6 +1,7 @@
 """Forecasts of new files: evaluated on series that were held out, and at times that are written as they were read."""
 
 import csv
+from itertools import chain
 from pathlib import Path
 
 import jax
@@ -17,7 +18,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def write(path: Path, rows: list[str]) -> Path:
+def write(path: Path, *rows: str) -> Path:
     path.write_text("\n".join(["city,day,rain,wind,holiday", *rows]))
     return path
 
@@ -38,7 +39,7 @@ def lines() -> dict[str, list[str]]:
 def run(lines, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("run")
     config = ForecastConfig(
-        data=str(write(folder / "cities.csv", sum(lines.values(), []))),
+        data=str(write(folder / "cities.csv", *chain(*lines.values()))),
         series="city",
         time="day",
         context=("holiday",),
@@ -57,7 +58,7 @@ def run(lines, tmp_path_factory) -> Path:
 def test_a_file_of_the_test_series_has_the_metrics_of_the_test_split(run, lines, tmp_path, ask):
     test = charax.load_run(run).splits.test
     held_out = [list(lines.values())[i] for i in np.unique(test.series)]
-    new = write(tmp_path / "new.csv", sum(held_out, []))
+    new = write(tmp_path / "new.csv", *chain(*held_out))
     of_split, of_file = ask("evaluate", run), ask("evaluate", run, "--data", new)
     assert of_file.pop("data") == str(new)
     assert of_split.pop("split") == "test"
@@ -75,7 +76,7 @@ def test_a_file_of_the_test_series_has_the_metrics_of_the_test_split(run, lines,
     ],
 )
 def test_files_that_cannot_be_evaluated_on_are_a_sentence(run, rows, words, tmp_path, refuse):
-    assert words in refuse("evaluate", run, "--data", write(tmp_path / "new.csv", rows))
+    assert words in refuse("evaluate", run, "--data", write(tmp_path / "new.csv", *rows))
 
 
 def test_forecasts_from_starting_values_say_that_they_need_past_observations(tmp_path):
@@ -87,11 +88,11 @@ def test_forecasts_from_starting_values_say_that_they_need_past_observations(tmp
 def test_dates_of_forecasts_are_those_of_the_file(run, tmp_path, ask, refuse):
     past = ["Rome,30.12.2024,1,2,0", "Rome,31.12.2024,2,,1"]
     days = ["1.1.2025", "03.01.2025", "13.1.2025"]
-    new = write(tmp_path / "new.csv", [*past, *(f"Rome,{day},,,0" for day in days)])
+    new = write(tmp_path / "new.csv", *past, *(f"Rome,{day},,,0" for day in days))
     answer = ask("predict", run, new, "--output", tmp_path / "out.csv")
     assert (answer["predictions"], answer["failed"]) == (3, 0)
     assert [row["day"] for row in rows_of(tmp_path / "out.csv")] == days
-    write(new, ["Rome,1,1,2,0", "Rome,2,,,0"])
+    write(new, "Rome,1,1,2,0", "Rome,2,,,0")
     assert "give dates" in refuse("predict", run, new, "--output", tmp_path / "none.csv")
 
 

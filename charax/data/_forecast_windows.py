@@ -151,7 +151,10 @@ def select_channels(raw: RawSeries, context: Sequence[str]) -> tuple[RawSeries, 
     """The series with the known columns last."""
     for name in context:
         if name not in raw.channels:
-            raise DataError(f"{raw.path} has no column {name!r}; it has {', '.join(raw.channels)}")
+            raise DataError(
+                f"{raw.path} has no column {name!r}; it has {', '.join(raw.channels)}: give --context the names of "
+                "some of these"
+            )
     values = tuple(name for name in raw.channels if name not in context)
     if not values:
         raise DataError(f"{raw.path} has no column of values besides {', '.join(context)}: add one")

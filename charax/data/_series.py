@@ -150,7 +150,7 @@ def load_series(
     table = read_table(path, TableRequest(labels=(series,), expected=(series, time)))
     values = tuple(column for column in table.names if column not in (series, time, *context))
     columns = SeriesColumns(series, time, values, tuple(context))
-    groups = _group_rows(table, columns)
+    groups = _group_rows(table, columns, hint=": give --context the names of some of these")
     times = _read_times(table, time)
     numbers = np.column_stack([times.values, column_numbers(table, (*values, *context))])
     splits: list[list[Observations]] = [[], [], []]
@@ -206,7 +206,7 @@ def read_forecast_times(
     """
     expected = (columns.series, columns.time)
     table = read_table(find_path(path), TableRequest(labels=(columns.series,), expected=expected))
-    groups = _group_rows(table, columns)
+    groups = _group_rows(table, columns, hint=": the training data have it; add it")
     firsts = np.sort([rows[0] for rows in groups.values()])
     clock = _read_times(table, columns.time)
     check_time_kind(table.path, clock.kind, time_kind)
@@ -232,10 +232,10 @@ def _paper_series(columns: SeriesColumns, seed: int, points: int) -> SeriesData:
     )
 
 
-def _group_rows(table: Table, columns: SeriesColumns) -> dict[str, Int[np.ndarray, "_"]]:
+def _group_rows(table: Table, columns: SeriesColumns, hint: str) -> dict[str, Int[np.ndarray, "_"]]:
     """The rows of each series, in the order of the file."""
     require_series_columns(table, columns.series, columns.time)
-    require_columns(table, (*columns.values, *columns.context))
+    require_columns(table, (*columns.values, *columns.context), hint)
     if not columns.values:
         raise DataError(f"{table.path} has no column of values besides {', '.join(table.names)}: add one")
     labels = column_labels(table, columns.series)

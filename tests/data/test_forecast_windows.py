@@ -126,7 +126,7 @@ def test_bad_files_are_refused_with_their_line(tmp_path, rows, words):
 
 
 def test_bad_columns_and_too_few_series_are_refused(table):
-    with pytest.raises(DataError, match="no column 'cold'; it has u, warm"):
+    with pytest.raises(DataError, match="no column 'cold'; it has u, warm: give --context the names"):
         load(table, context=("cold",))
     with pytest.raises(DataError, match="no column of values besides u, warm"):
         load(table, context=("u", "warm"))

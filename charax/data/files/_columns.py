@@ -111,7 +111,8 @@ def column_labels(table: Table, name: str) -> Column:
     """Convert a column to texts, which must not be missing in any row."""
     column = table.column(name).as_text()
     if column.missing.any():
-        raise DataError(f"{table.row(int(np.argmax(column.missing)))}: column {name!r} is empty")
+        row = table.row(int(np.argmax(column.missing)))
+        raise DataError(f"{row}: column {name!r} is empty: fill it in, or remove the row")
     return column
 
 

@@ -37,6 +37,8 @@ _OF_WINDOWS = ("horizon", "hold_out", "folds", "transform", "start", "latent", "
 """What only forecasts from past observations have."""
 _OF_STARTS = ("augment_dim", "points")
 """What they do not have."""
+_NAMED_SERIES = 1_000
+"""Of more series, figures show the numbers."""
 _LEARNING_RATE, _WINDOW_LEARNING_RATE = 1e-3, 3e-3
 """Without past observations, noise is fitted by ever stiffer fields: at 3e-3 the paper's series diverged."""
 
@@ -194,7 +196,7 @@ class ForecastConfig(AbstractConfig):
                 start,
                 "linear",
                 for_new_series=self.hold_out == "series",
-                names=loaded.names,
+                names=loaded.names[:_NAMED_SERIES],
                 time_kind=loaded.time_kind,
             ),
             (f"{what} begin {begin} and are corrected by the model",),

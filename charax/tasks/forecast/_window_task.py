@@ -70,7 +70,7 @@ class WindowSpec:
     for_new_series: bool = field(default=False, metadata=ADDED_LATER)
     """Whether the intervals are for series that training does not have."""
     names: tuple[str, ...] = field(default=(), metadata=ADDED_LATER)
-    """The names of the first series, which the figures show."""
+    """The names of the first 1,000 series, for figures."""
     time_kind: TimeKind | None = field(default=None, metadata=ADDED_LATER)
     """What the times are; None for a run of an earlier version, which did not store it."""
 

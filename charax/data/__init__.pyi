@@ -59,6 +59,8 @@ from ._windows import ForecastWindows as ForecastWindows
 from ._windows import WindowRequest as WindowRequest
 from ._windows import WindowUnits as WindowUnits
 from .files._columns import Columns as Columns
+from .files._dispatch import is_table as is_table
+from .files._dispatch import is_text_table as is_text_table
 from .files._layout import Separator as Separator
 from .sources._catalogue import DATASETS as DATASETS
 from .sources._dynamics import DYNAMICS as DYNAMICS

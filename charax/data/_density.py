@@ -1,7 +1,7 @@
 """Data for density estimation: points, rows of numbers, or images of integer gray levels, with or without classes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +71,25 @@ class DensityData:
         """What was done with the columns of a table that are not simply numbers, one line each."""
         return () if self.encoder is None else self.encoder.notes
 
+    def order_columns(self, names: Sequence[str]) -> "DensityData":
+        """Put the columns of a table into an order.
+
+        Args:
+            names: The names of all columns.
+
+        Returns:
+            The data with their columns in that order; as they are if these are not their names.
+        """
+        if self.encoder is None or tuple(names) == self.columns or sorted(names) != sorted(self.columns):
+            return self
+        order = [self.columns.index(name) for name in names]
+        train, validation, test = (
+            split._replace(inputs=_select(split.inputs, order)) for split in (self.train, self.validation, self.test)
+        )
+        encoder = replace(self.encoder, encoders=tuple(self.encoder.encoders[column] for column in order))
+        standardizer = self.standardizer.select(order)
+        return replace(self, train=train, validation=validation, test=test, standardizer=standardizer, encoder=encoder)
+
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of one sample."""
@@ -130,6 +149,10 @@ def load_density_data(
     _check_varied(splits[0], () if encoder is None else encoder.columns, path)
     standardizer = fit_standardizer(splits[0], max_value=None)
     return _assemble(name, [standardize_rows(split, standardizer) for split in splits], None, standardizer, encoder)
+
+
+def _select(rows: Any, columns: list[int]) -> Any:
+    return rows.select(columns) if isinstance(rows, AbstractStoredRows) else rows[:, columns]
 
 
 def _load_toy(name: str, seed: int, points: int) -> DensityData:

@@ -76,7 +76,7 @@ class FoldPlan:
         used = [
             i for i, (train, validation, _) in enumerate(cuts) if train[0] < train[1] or validation[0] < validation[1]
         ]
-        folds = folds or (_FOLDS if len(used) < _MANY_SERIES else 1)
+        given, folds = folds, folds or (_FOLDS if len(used) < _MANY_SERIES else 1)
         none = [np.full(len(times), -1, np.int32) for times in raw.times]
         if folds == 1:
             for rows, (_, (start, end), _) in zip(none, cuts, strict=True):
@@ -87,6 +87,8 @@ class FoldPlan:
             both = [part for part in (train, validation) if part[0] < part[1]]
             whole = (both[0][0], both[-1][1]) if both else (1, 1)
             joined.append((whole, whole, test))
+        if by_series and given is not None and given > len(used):
+            raise DataError(f"{raw.path} has {len(used)} series to learn from: {given} folds are too many, give fewer")
         blocks = not by_series and len(used) < folds
         folds = folds if blocks else min(folds, len(used))
         order = np.random.default_rng([seed, 1]).permutation(len(used))

@@ -18,6 +18,7 @@ from ._lift import ZeroAugment as ZeroAugment
 from ._methods import neural_ode as neural_ode
 from ._methods import parse_method as parse_method
 from ._names import METHOD_NAMES as METHOD_NAMES
+from ._names import METHODS_WITHOUT_CHANNELS as METHODS_WITHOUT_CHANNELS
 from ._names import Dependence as Dependence
 from ._names import FlowMethod as FlowMethod
 from ._names import FluxShape as FluxShape

@@ -15,6 +15,8 @@ Method = Literal[
     "il-node+c-node",
 ]
 """The paper's eight methods of classification."""
+METHODS_WITHOUT_CHANNELS: tuple[Method, ...] = ("node", "c-node")
+"""The methods that add no channels to those of the data."""
 METHOD_NAMES: tuple[Method, ...] = get_args(Method)
 """The names of the paper's eight methods."""
 FlowMethod = Literal["node", "c-node"]

@@ -93,3 +93,6 @@ from ._training import name_run as name_run
 from ._training import resume as resume
 from ._training import train as train
 from ._training import train_or_load as train_or_load
+from ._unused import refuse_unused as refuse_unused
+from ._unused import unused_separator as unused_separator
+from ._unused import unused_sizes as unused_sizes

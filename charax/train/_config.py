@@ -1,6 +1,7 @@
 """What can be set about a run: dataclasses that are the flags of the command line and the content of `config.json`."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, get_args
@@ -295,6 +296,18 @@ class AbstractConfig(ABC):
         """
         loop, optimizer = fill(self.loop, STANDARD_LOOP), fill(self.optimizer, STANDARD_OPTIMIZER)
         return replace(self, loop=loop, optimizer=optimizer), ()  # pyright: ignore[reportArgumentType]
+
+    def unused(self, loaded: TaskData) -> Mapping[tuple[str, ...], str]:
+        """Name the settings that would do nothing. Training refuses them if they are given.
+
+        Args:
+            loaded: The data.
+
+        Returns:
+            What to do instead, for each group of fields that do nothing with these data and the other settings;
+            `solver.steps` is a field of a field.
+        """
+        return {}
 
     def load_labelled(self, path: Path, spec: Any) -> "Batch":
         """Load new samples with the right answers, to evaluate a trained model on.

@@ -24,6 +24,7 @@ from charax.train._registry import TASKS, register_task
 from charax.train._run import Run, data_digest, load_run, load_same_data
 from charax.train._sharing import Loaded, load_on_first, remove_copy, share_data
 from charax.train._sweep import AbstractJob
+from charax.train._unused import refuse_unused
 
 
 def train(config: AbstractConfig, folder: Path | str, *, progress: AbstractProgress | None = None) -> Run:
@@ -71,6 +72,7 @@ def _train(config: AbstractConfig, folder: Path, progress: AbstractProgress | No
 def _load_new(config: AbstractConfig) -> Loaded:
     """The complete config and its data. This is where bad settings and data show."""
     data = config.load_data()
+    refuse_unused(config, config.unused(data))
     config, notes = config.complete(data)
     design_model(config, data.spec)
     return Loaded(config, data._replace(notes=(*data.notes, *notes)))

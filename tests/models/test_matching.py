@@ -22,6 +22,7 @@ from charax.models.flows import (
     ImageFlowDesign,
     VectorFlowDesign,
     image_flow_field,
+    unet_flow_field,
     vector_flow_field,
 )
 from charax.models.matching import (
@@ -38,7 +39,7 @@ from charax.models.matching import (
     couple_batches,
     exchange_partners,
 )
-from charax.nn import mlp
+from charax.nn import convolve, mlp
 from charax.solve import Solver
 
 GENERATOR = np.random.default_rng(0)
@@ -284,14 +285,18 @@ def test_a_batch_with_a_time_per_sample_is_the_samples_one_by_one(method, shape)
 
 
 @pytest.mark.parametrize("method", ["node", "c-node"])
-def test_no_convolution_of_a_matched_image_is_batched_over_samples(method):
-    """One convolution of the whole batch for each layer, and none with a group per sample."""
-    field = image_flow_field(method, (4, 4, 1), hidden=(4, 4), key=KEY)
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_convolutions_of_a_matched_image_are_of_the_whole_batch(method, is_whole, monkeypatch):
+    """Every one of them is called with all images at once; one that is mapped over samples is called with one."""
+    field, seen = unet_flow_field(method, (4, 4, 1), width=4, characteristic_dim=2, key=KEY), []
+    monkeypatch.setattr("charax.nn._layers.convolve", lambda h, kernel: (seen.append(len(h)), convolve(h, kernel))[1])
     u = jnp.ones((5, 4, 4, 1))
-    text = str(jax.make_jaxpr(lambda u: FlowMatching().losses(field, u, -u, key=KEY))(u))
-    assert "feature_group_count=5" not in text
-    assert "batch_group_count=5" not in text
-    assert "vmap" not in text
+    each = lambda u, key: FlowMatching().losses(field, u[None], -u[None], key=key)[0]
+    if is_whole:
+        jax.eval_shape(lambda u: FlowMatching().losses(field, u, -u, key=KEY), u)
+    else:
+        jax.eval_shape(jax.vmap(each), u, jax.random.split(KEY, 5))
+    assert set(seen) == {5 if is_whole else 1}
 
 
 def test_end_time_rescales_the_field_and_not_the_loss():

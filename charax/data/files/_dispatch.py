@@ -59,6 +59,42 @@ def holds_images(path: Path) -> bool:
     return any(kind.matches(path) for kind in (IMAGE_FOLDER, IMAGE_ARCHIVE))
 
 
+def is_text_table(name: Path | str) -> bool:
+    """Whether a name is that of a text file with columns, which are separated by something.
+
+    Args:
+        name: A path, or the name of a data set.
+
+    Returns:
+        Whether a separator has a meaning.
+
+    ```python
+    from charax.data import is_text_table
+
+    assert is_text_table("table.csv.gz") and not is_text_table("digits")
+    ```
+    """
+    return DELIMITED.matches(Path(name))
+
+
+def is_table(name: Path | str) -> bool:
+    """Whether a name is that of a file with named columns.
+
+    Args:
+        name: A path, or the name of a data set.
+
+    Returns:
+        Whether names of columns have a meaning.
+
+    ```python
+    from charax.data import is_table
+
+    assert is_table("table.parquet") and not is_table("arrays.npz")
+    ```
+    """
+    return any(kind.matches(Path(name)) for kind in (DELIMITED, PARQUET, EXCEL))
+
+
 def find_path(name: Path | str, named: Iterable[str] = ()) -> Path:
     """Expand a path, which must exist; `named` are the names that could have been given instead."""
     path = Path(name).expanduser()

@@ -1,5 +1,6 @@
 """The config of `charax train classify`."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
@@ -101,6 +102,12 @@ class ClassificationConfig(AbstractConfig):
                 raise ValueError(f"--augmentation {self.augmentation} is for images: leave it out for tables")
             spec = replace(spec, augmentation=self.augmentation)
         return TaskData(Splits(loaded.train, loaded.validation, loaded.test), spec, loaded.notes)
+
+    def unused(self, loaded: TaskData) -> Mapping[tuple[str, ...], str]:
+        found = {**train.unused_separator(self.data), **train.unused_sizes(self.method)}
+        if not data.is_table(self.data):
+            found["target",] = f"{self.data} has no named columns: leave it out"
+        return found
 
     def complete(self, data: TaskData) -> tuple[Self, tuple[str, ...]]:
         if not data.spec.is_table:

@@ -1,5 +1,7 @@
 """The config of `charax train density`."""
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
@@ -9,7 +11,7 @@ from charax.data import Separator
 from charax.models import FlowMethod
 from charax.tasks import density
 from charax.tasks.density._designs import preset_design
-from charax.tasks.density._names import CouplingName, Objective, PathName, PixelsName, TimesName
+from charax.tasks.density._names import EXACT_UP_TO, CouplingName, Objective, PathName, PixelsName, TimesName
 from charax.train import (
     ADDED_LATER,
     BATCH_SIZE,
@@ -127,8 +129,8 @@ class DensityConfig(AbstractConfig):
     jacobian_penalty: float = 0.0
     """Weight of the squared Frobenius norm of the field's Jacobian: smoother fields, fewer function evaluations."""
     points: int | None = None
-    """Training points of a toy data set. By default 25,600; 102,400 with flow matching, which soon knows fewer by
-    heart."""
+    """Training points of a toy data set. By default 25,600; 102,400 with flow matching, which
+    overfits fewer."""
     evaluated: int | None = None
     """Maximum number of validation samples, and of test samples, that are evaluated: the first ones after shuffling. By
     default all; with flow matching, whose evaluation may take longer than its training, 1,000 images of either split,
@@ -166,6 +168,8 @@ class DensityConfig(AbstractConfig):
         )
         if self.hidden_classes is not None and not (self.conditional and self.hidden_classes < 1):
             raise ValueError("hidden_classes is a fraction below 1 of samples with classes: add --conditional")
+        if self.hidden_classes and self.context:
+            raise ValueError("hidden_classes would hide the columns of --context, too: leave one of them out")
         if self.probes is not None and self.trace in ("exact", "hutch++"):
             raise ValueError(f"probes are those of hutchinson and gaussian: the trace {self.trace} has none")
         check_positive(self, "sharpness", "end_time", "frequency_scale")
@@ -272,14 +276,41 @@ class DensityConfig(AbstractConfig):
         optimizer = fill(self.optimizer, _TOY_MATCHING) if self._is_matched_toy else self.optimizer
         return super(DensityConfig, replace(self, optimizer=optimizer)).complete(data)
 
+    def unused(self, loaded: TaskData) -> Mapping[tuple[str, ...], str]:
+        names, spec = [self.data, self.source or ""], loaded.spec
+        found: dict[tuple[str, ...], str] = {}
+        if not any(map(data.is_text_table, names)):
+            found["separator",] = "only text files with columns have one: leave it out"
+        if not any(name in data.TOYS for name in names):
+            found["points",] = f"they are those of a toy, and {self.data} has its own: leave it out"
+        if self.method == "node":
+            found["characteristic_dim",] = "a node has no characteristics: choose c-node, or leave it out"
+        if len(spec.shape) == 1:
+            found["shrink",] = "only images are shrunk: leave it out"
+            by_default = self.objective != "likelihood" and self.preset != "paper"
+            if not (by_default if self.frequencies is None else self.frequencies):
+                found["frequency_scale",] = "the flow has no frequencies: add --frequencies 16, or leave it out"
+        if self.objective == "matching":
+            found["solver.adjoint",] = "flow matching takes no gradient of a solve: leave it out"
+            if math.prod(spec.shape) <= EXACT_UP_TO:
+                found["trace", "probes"] = (
+                    "flow matching needs no trace, and the likelihood of so few numbers is exact: leave it out"
+                )
+        if (self.trace or ("hutchinson" if len(spec.shape) > 1 else "exact")) in ("exact", "hutch++"):
+            found["probes",] = "only hutchinson and gaussian have some: add --trace hutchinson, or leave it out"
+        return found
+
     def _load_transport(self, loaded: "data.DensityData", source: "data.DensityData") -> TaskData:
-        spec = density.TransportSpec.from_data(loaded, source)
+        source = source.order_columns(loaded.columns)
+        spec = density.TransportSpec.from_data(loaded, source, seed=self.loop.seed, separator=self.separator)
         matching = self._matching(None, coupled=True, times="uniform")
         pairs = [
             matching.pair(*(getattr(each, name) for each in (loaded, source)))
             for name in ("train", "validation", "test")
         ]
-        return TaskData(Splits(*pairs)._replace(train=self._repeat(pairs[0], None, coupled=True)), spec, loaded.notes)
+        trained, *held_out = pairs
+        splits = Splits(self._repeat(trained, None, coupled=True), *(_first(each, self.evaluated) for each in held_out))
+        return TaskData(splits, spec, (*loaded.notes, *_pairing_note(loaded, source)))
 
     def _repeat(self, split: "DensityBatch", levels: int | None, coupled: bool) -> "DensityBatch":
         """Repeat the rows of an epoch of matching, which is short, where its evaluation is not."""
@@ -379,6 +410,13 @@ class DensityConfig(AbstractConfig):
         known = {*data.DATASETS, *data.TOYS}
         source = None if self.source is None else absolute_path(self.source, known)
         return replace(self, data=absolute_path(self.data, known), source=source)
+
+
+def _pairing_note(loaded: "data.DensityData", source: "data.DensityData") -> tuple[str, ...]:
+    if not loaded.columns or not source.columns or loaded.columns == source.columns:
+        return ()
+    pairs = ", ".join(f"{theirs} with {own}" for theirs, own in zip(source.columns, loaded.columns, strict=True))
+    return (f"The columns have other names in {source.name}, and are paired as they come: {pairs}",)
 
 
 def _first(split: "DensityBatch", count: int | None) -> "DensityBatch":

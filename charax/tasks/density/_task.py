@@ -25,6 +25,7 @@ from charax.models.flows import (
 )
 from charax.plotting import Section
 from charax.solve import Solver
+from charax.tasks.density._names import EXACT_UP_TO
 from charax.tasks.density._objective import MatchingDesign
 from charax.tasks.density._options import vector_options
 from charax.tasks.density._spec import DensityBatch, DensitySpec
@@ -48,10 +49,6 @@ TRACES: dict[str, Callable[[int], AbstractTrace]] = {
 
 _FINETUNE_FROM = 0.75
 """The fraction of the epochs after which flow matching is followed by maximum likelihood."""
-
-_EXACT_UP_TO = 16
-"""Dimension up to which densities are evaluated with the exact trace, however they were trained."""
-
 
 _MEANINGS = {
     "log density": (
@@ -316,7 +313,7 @@ class DensityTask(AbstractTask):
     @property
     def evaluation_trace(self) -> AbstractTrace:
         """How the trace is computed where nothing is learned."""
-        return ExactTrace() if math.prod(self.spec.shape) <= _EXACT_UP_TO else self._training_trace
+        return ExactTrace() if math.prod(self.spec.shape) <= EXACT_UP_TO else self._training_trace
 
     @property
     def _training_trace(self) -> AbstractTrace:

@@ -1,7 +1,7 @@
 """Flows between two data sets: flow matching from samples of a source that has no known density."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from charax import data
-from charax.data import DensityData, Standardizer, TableEncoder, check_limit, read_inputs
+from charax.data import DataError, DensityData, Separator, Standardizer, TableEncoder, check_limit, read_inputs
 from charax.models.flows import AbstractFlowDesign, ContinuousFlow
 from charax.models.flows._continuous import solve_inverse
 from charax.models.matching import wasserstein_distance
@@ -21,6 +21,7 @@ from charax.solve import Solver
 from charax.tasks.density._objective import MatchingDesign
 from charax.tasks.density._spec import DensityBatch
 from charax.train import (
+    ADDED_LATER,
     AbstractTask,
     GeneratedSamples,
     Predictions,
@@ -59,21 +60,31 @@ class TransportSpec:
     """How raw samples of the source are scaled."""
     source_encoder: TableEncoder | None = None
     """Which columns of a table of the source are read."""
+    seed: int = field(default=0, metadata=ADDED_LATER)
+    """The seed of the splits of the source."""
+    separator: Separator | None = field(default=None, metadata=ADDED_LATER)
+    """The separator of its columns."""
 
     @classmethod
-    def from_data(cls, loaded: DensityData, source: DensityData) -> "TransportSpec":
+    def from_data(
+        cls, loaded: DensityData, source: DensityData, *, seed: int = 0, separator: Separator | None = None
+    ) -> "TransportSpec":
         """Describe two data sets.
 
         Args:
             loaded: The data.
             source: Where the flow comes from.
+            seed: The seed of the splits of the source.
+            separator: The separator of its columns.
 
         Returns:
             Their description.
 
         Raises:
-            ValueError: If one has images, or their samples have different shapes.
+            ValueError: If one has images, their samples have different shapes, or both are the same.
         """
+        if loaded.name == source.name:
+            raise ValueError(f"{source.name} is the data and the source, and a flow between them does nothing")
         for each in (loaded, source):
             if each.levels is not None:
                 raise ValueError(f"{each.name} has images: a source other than noise is for points and tables")
@@ -82,7 +93,8 @@ class TransportSpec:
                 f"a flow keeps the number of columns: {loaded.name} has {loaded.shape[0]} and {source.name} has "
                 f"{source.shape[0]}"
             )
-        return cls(loaded.shape, loaded.standardizer, source.name, source.standardizer, source.encoder)
+        scales = loaded.standardizer, source.name, source.standardizer
+        return cls(loaded.shape, *scales, source.encoder, seed, separator)
 
 
 class TransportTask(AbstractTask):
@@ -235,8 +247,18 @@ class TransportTask(AbstractTask):
         """
         if self.spec.source in data.TOYS:
             return data.sample_toy(self.spec.source, n, seed=_FIRST_SEED + seed)
-        rows = np.asarray(data.load_density_data(self.spec.source).train.inputs, np.float32)
-        return rows[np.random.default_rng(seed).integers(len(rows), size=n)]
+        spec = self.spec
+        try:
+            source = data.load_density_data(spec.source, seed=spec.seed, separator=spec.separator)
+        except DataError as error:
+            raise ValueError(
+                f"the flow starts from rows of its source, which cannot be read: {error}. Put the file back, or map "
+                "rows of another one: charax predict RUN FILE"
+            ) from None
+        source = source.order_columns(() if spec.source_encoder is None else spec.source_encoder.columns)
+        drawn = np.random.default_rng(seed).integers(len(source.train.inputs), size=n)
+        raw = source.standardizer.inverse(np.asarray(source.train.inputs[drawn], np.float64))
+        return spec.source_standardizer.apply(raw).astype(np.float32)
 
     def programs(self, model: eqx.Module) -> dict[str, Program]:
         spec, flow = self.spec, _flow(model)

@@ -1,6 +1,7 @@
 """The config of `charax train forecast`."""
 
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -72,14 +73,15 @@ class ForecastConfig(AbstractConfig):
     horizon: int = 10
     """With --history: learn to forecast this many observations."""
     hold_out: HoldOut = "times"
-    """With --history: test on the last times of every series, or on whole series."""
+    """With --history: test on the last times of every series, or on whole series. Then prediction intervals are for new
+    series, and wider the fewer series there are."""
     folds: int | None = None
     """With --history: train this many models at once, each of which does not learn one of as many folds of series (or
     of consecutive blocks of time), and average them. What they do not learn selects the weights and calibrates the
     intervals. 1 sets a validation split aside instead. 5 for fewer than 50 series, else 1, by default."""
     transform: TransformChoice = "auto"
-    """With --history: forecast values, their square roots or their logarithms; auto chooses by validation, for values
-    that are never negative."""
+    """With --history: forecast values, their square roots or their logarithms; auto chooses by validation, or by the
+    last training times where times are held out, for values that are never negative."""
     start: ForecastStart | None = field(default=None, metadata=ADDED_LATER)
     """With --history: learn what is to be added to the linear forecast (linear), which takes few data, or to the last
     value (last). Then validation chooses how much of the difference from the linear forecast is kept. By default last
@@ -131,12 +133,6 @@ class ForecastConfig(AbstractConfig):
             return self._load_windows(self.history)
         if self.data in data.DYNAMICS:
             raise ValueError(f"{self.data} is observed with noise, also at its start: add --history 10")
-        if changed := self._changed(_OF_WINDOWS):
-            raise ValueError(
-                f"{changed}: only forecasts from past observations have that: add --history 10, or leave it out"
-            )
-        if self.data != data.PAPER_SERIES and self._changed(("points",)):
-            raise ValueError(f"points are those of the paper's series, and {self.data} has its own: leave them out")
         loaded = data.load_series(
             self.data,
             series=self.series,
@@ -149,16 +145,23 @@ class ForecastConfig(AbstractConfig):
         train_rows = loaded.train.take(self._rows(len(loaded.train.t)))
         return TaskData(Splits(train_rows, loaded.validation, loaded.test), spec)
 
-    def _changed(self, names: tuple[str, ...]) -> str:
-        """Those of some fields that are not what they are by default."""
-        defaults = {each.name: each.default for each in fields(self)}
-        return ", ".join(name for name in names if getattr(self, name) != defaults[name])
+    def unused(self, loaded: TaskData) -> Mapping[tuple[str, ...], str]:
+        found: dict[tuple[str, ...], str] = {}
+        if self.method != "c-node":
+            found["characteristic_dim",] = f"{self.method} has no characteristics: choose c-node, or leave it out"
+        if not data.is_table(self.data):
+            found["series", "time"] = f"{self.data} has no named columns: leave it out"
+        if self.history is None:
+            found[_OF_WINDOWS] = "only forecasts from past observations have that: add --history 10, or leave it out"
+            if self.data != data.PAPER_SERIES:
+                found["points",] = f"they are those of the paper's series, and {self.data} has its own: leave it out"
+            return found
+        found[_OF_STARTS] = "forecasts from past observations do not have that: leave it out, or leave out --history"
+        if self.transform != "auto" and not loaded.spec.units.transforms:
+            found["transform",] = "every column may be negative, and stays as it is: leave it out"
+        return found
 
     def _load_windows(self, history: int) -> TaskData:
-        if changed := self._changed(_OF_STARTS):
-            raise ValueError(
-                f"{changed}: forecasts from past observations do not have that: leave it out, or leave out --history"
-            )
         if self.data == data.PAPER_SERIES:
             raise ValueError(
                 "the observations of the paper's series do not depend on earlier ones: leave out --history"

@@ -27,6 +27,7 @@ from charax.models import (
 )
 from charax.plotting import Section
 from charax.solve import Outcome, Solver
+from charax.tasks.forecast._correction import choose_correction
 from charax.train import (
     ADDED_LATER,
     AbstractTask,
@@ -173,7 +174,8 @@ class WindowForecastTask(AbstractTask):
         windows: ForecastWindows = splits.validation
         mean, std = self._scaled(model, windows)
         linear, _ = self._scaled(model.scale_correction(0.0), windows)
-        kept = min(_KEPT, key=lambda factor: self._squared_error(windows, linear + factor * (mean - linear), std))
+        errors = {kept: self._squared_errors(windows, linear + kept * (mean - linear), std) for kept in _KEPT}
+        kept = choose_correction(errors, windows.series)
         if kept < 1:
             say(f"Differences from the linear forecast are kept to {kept:.0%}, as validation asks for")
             model = model.scale_correction(kept)
@@ -185,10 +187,11 @@ class WindowForecastTask(AbstractTask):
         say(f"Prediction intervals calibrated on validation: {', '.join(f'{each:.2f}' for each in factors)}")
         return model.calibrate(jnp.asarray(factors, jnp.float32)), {}
 
-    def _squared_error(self, windows: ForecastWindows, mean: np.ndarray, std: np.ndarray) -> float:
+    def _squared_errors(
+        self, windows: ForecastWindows, mean: np.ndarray, std: np.ndarray
+    ) -> Float[np.ndarray, "windows horizon values"]:
         units = self.spec.units
-        error = (units.expect(mean, std) - units.restore(windows.values)) / np.asarray(units.value_scale)
-        return float(np.nanmean(np.square(error)))
+        return np.square((units.expect(mean, std) - units.restore(windows.values)) / np.asarray(units.value_scale))
 
     def forecast(
         self, model: eqx.Module, windows: ForecastWindows, *, batch_size: int = 256

@@ -1,5 +1,6 @@
 """The config of `charax train pde`."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from charax.tasks.pde._spec import PDESpec
     from charax.tasks.pde._task import PDETask
 
+_OF_EQUATIONS = ("velocity_reads", "source_reads", "refine", "terms", "known_source", "known_initial", "period", "flux")
+"""What only a learned equation has."""
 _STEPS_PER_EPOCH = 50
 """Data are few, and every epoch ends with an evaluation and a checkpoint, so that an epoch repeats them."""
 
@@ -113,6 +116,24 @@ class PDEConfig(AbstractConfig):
             period=self.period,
             flux=self.flux,
         )
+
+    def unused(self, loaded: TaskData) -> Mapping[tuple[str, ...], str]:
+        found: dict[tuple[str, ...], str] = {}
+        if self.method != "equation":
+            found[_OF_EQUATIONS] = "only a learned equation has that: add --method equation, or leave it out"
+        elif not self.refine:
+            found["terms",] = "without --refine no formula is searched for: leave it out"
+        if self.method == "mlp":
+            found["solver.solver", "solver.steps", "solver.rtol", "solver.atol", "solver.adjoint"] = (
+                "an mlp integrates nothing: leave it out"
+            )
+        if self.data in data.BOXES:
+            found["until",] = f"the problem {self.data} is sampled at all of its times: leave it out"
+        else:
+            found["noise",] = "noise is added to built-in problems only: leave it out"
+            if data.is_table(self.data):
+                found["points",] = "all samples of a table are used: leave it out"
+        return found
 
     def resolve_paths(self) -> Self:
         return replace(self, data=absolute_path(self.data, data.BOXES))

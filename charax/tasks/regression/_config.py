@@ -1,5 +1,6 @@
 """The config of `charax train regress`."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
@@ -75,6 +76,12 @@ class RegressionConfig(AbstractConfig):
         loaded = data.load_regression(self.data, seed=self.loop.seed, target=self.target, separator=self.separator)
         spec = regression.RegressionSpec.from_data(loaded)
         return TaskData(Splits(loaded.train, loaded.validation, loaded.test), spec, loaded.notes)
+
+    def unused(self, loaded: TaskData) -> Mapping[tuple[str, ...], str]:
+        found = {**train.unused_separator(self.data), **train.unused_sizes(self.method)}
+        if not data.is_table(self.data):
+            found["target",] = f"{self.data} has no named columns: leave it out"
+        return found
 
     def complete(self, data: TaskData) -> tuple[Self, tuple[str, ...]]:
         return train.complete_for_table(self, train.count_samples(data.splits.train))

@@ -1,5 +1,6 @@
 """The config of `charax train series`."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
@@ -32,6 +33,15 @@ _KEPT_STEPS = 256
 thirds of the time of computing it again, and less memory than many other models take."""
 _ALIGNED_SOLVERS = ("euler", "midpoint", "bosh3")
 """Methods without a stage at the end of a step, where the path may have a kink."""
+
+
+_METHODS_WITH: Mapping[tuple[str, ...], tuple[SeriesMethod, ...]] = {
+    ("state_dim",): ("cde", "hybrid", "c-node", "node"),
+    ("characteristic_dim",): ("hybrid", "c-node"),
+    ("interpolation", "no_counts", "state_only", "windows"): ("cde", "hybrid"),
+    ("readout", "summary_start"): ("cde", "hybrid", "gru"),
+}
+"""The methods that have some settings which others do not have."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +166,17 @@ class SeriesConfig(AbstractConfig):
         count = len(loaded.train.lengths)
         rows = train.repeat_rows(count, _STEPS_PER_EPOCH * min(self.loop.batch_size or train.BATCH_SIZE, count))
         return TaskData(Splits(loaded.train.take(rows), loaded.validation, loaded.test), spec, loaded.notes)
+
+    def unused(self, loaded: TaskData) -> Mapping[tuple[str, ...], str]:
+        found = train.unused_separator(self.data)
+        if not data.is_table(self.data):
+            found["series", "time", "target"] = f"{Path(self.data).name} has no named columns: leave it out"
+        for names, methods in _METHODS_WITH.items():
+            if self.method not in methods:
+                found[names] = f"{self.method} has none: choose {' or '.join(methods)}, or leave it out"
+        if self.windows is None:
+            found["depth",] = "only log-signatures have a depth: add --windows, or leave it out"
+        return found
 
     def build_task(self, spec: "SeriesSpec") -> "SeriesTask":
         return self.task_type()(

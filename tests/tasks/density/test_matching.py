@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from charax.data import Standardizer
+from charax.models.matching import PATHS, TIMES, FlowMatching
 from charax.solve import Solver
 from charax.tasks.density import DensityBatch, DensityConfig, DensitySpec, MatchingDesign
 from charax.train import LoopConfig, OptimizerConfig, SolverConfig, fit, load_run
@@ -37,6 +38,21 @@ def test_the_loss_is_that_of_matching_and_solves_nothing():
     # The field is small at first, so the loss is about the mean of |z − u|² per dimension, of two standard normals.
     assert 1.2 < float(value) < 3
     assert (float(metrics["failed"]), float(metrics["nfe"])) == (0, 1)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("times", TIMES)
+def test_the_path_and_the_times_are_those_that_are_named(path, times):
+    assert MatchingDesign(path=path, times=times).build() == FlowMatching(PATHS[path], TIMES[times])
+
+
+@pytest.mark.parametrize("change", [{"path": "cosine"}, {"path": "variance-preserving"}, {"times": "uniform"}])
+def test_the_path_and_the_times_reach_the_loss(change):
+    losses = []
+    for config in (CONFIG, dataclasses.replace(CONFIG, **change)):
+        task = config.build_task(SPEC)
+        losses.append(float(task.loss(task.build(jax.random.key(0)), BATCH, jax.random.key(0))[0]))
+    assert losses[0] != pytest.approx(losses[1], rel=1e-3)
 
 
 def test_partners_are_drawn_in_the_step_unless_they_are_coupled():

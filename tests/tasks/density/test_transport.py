@@ -102,16 +102,43 @@ def test_the_run_is_found_again(run):
     assert CONFIG.label == "density-moons-c-node-from-eight-gaussians"
 
 
-def test_columns_of_a_file_keep_their_units(tmp_path):
-    rows = np.random.default_rng(0).normal(size=(60, 2)) * [10, 0.1] + [100, 5]
-    table = tmp_path / "source.csv"
-    table.write_text("b,a\n" + "\n".join(f"{a},{b}" for a, b in rows) + "\n")
-    config = dataclasses.replace(CONFIG, source=str(table), points=100)
+def write_table(path, names: str, rows) -> str:
+    path.write_text("\n".join([names, *(f"{a:.6f},{b:.6f}" for a, b in rows)]) + "\n")
+    return str(path)
+
+
+@pytest.mark.parametrize("seed", [0, 5])
+def test_samples_start_from_training_rows_of_a_file(tmp_path, seed):
+    """Of its training split, in its units, whatever the seed and the order of its columns."""
+    rows = np.random.default_rng(0).standard_t(2, size=(60, 2)) * [10, 0.1] + [100, 5]
+    source = write_table(tmp_path / "source.csv", "b,a", rows)
+    table = write_table(tmp_path / "data.csv", "a,b", rows[:, ::-1] + 1)
+    config = dataclasses.replace(
+        CONFIG, data=table, source=source, points=None, loop=dataclasses.replace(CONFIG.loop, seed=seed)
+    )
     data = config.load_data()
-    assert abs(data.splits.train.source.std() - 1) < 0.2
     task = config.build_task(data.spec)
-    drawn = data.spec.source_standardizer.inverse(task.draw_source(50, seed=0))
-    assert drawn.mean(axis=0) == pytest.approx([100, 5], rel=0.1)
+    raw = data.spec.source_standardizer.inverse(task.draw_source(50, seed=1))
+    distances = np.abs(raw[:, None] - rows[None, :, ::-1]).max(axis=2)
+    assert distances.min(axis=1).max() < 1e-3  # each is a row, with the columns in the order of the data
+    known = {tuple(row) for row in np.round(data.splits.train.source, 3)}
+    assert {tuple(row) for row in np.round(task.draw_source(50, seed=1), 3)} <= known
+    (tmp_path / "source.csv").rename(tmp_path / "moved.csv")
+    with pytest.raises(ValueError, match="Put the file back, or map rows of another one"):
+        task.draw_source(5, seed=1)
+
+
+def test_columns_with_other_names_are_paired_as_they_come_and_that_is_said(tmp_path):
+    rows = np.random.default_rng(0).normal(size=(60, 2))
+    tables = [write_table(tmp_path / f"{names}.csv", names, rows) for names in ("a,b", "height,width")]
+    notes = dataclasses.replace(CONFIG, data=tables[0], source=tables[1], points=None).load_data().notes
+    assert notes[-1].endswith("are paired as they come: height with a, width with b")
+
+
+def test_evaluated_limits_the_samples_that_are_compared():
+    splits = dataclasses.replace(CONFIG, evaluated=5).load_data().splits
+    assert (len(splits.validation.inputs), len(splits.test.source)) == (5, 5)
+    assert len(splits.train.inputs) > 5
 
 
 @pytest.mark.parametrize(
@@ -133,5 +160,7 @@ def test_other_shapes_are_refused(tmp_path):
     np.savez(tmp_path / "three.npz", x=np.random.default_rng(0).normal(size=(50, 3)))
     with pytest.raises(ValueError, match="keeps the number of columns"):
         dataclasses.replace(CONFIG, source=str(tmp_path / "three.npz")).load_data()
+    with pytest.raises(ValueError, match="is the data and the source"):
+        dataclasses.replace(CONFIG, source="moons").load_data()
     with pytest.raises(ValueError, match="has images"):
         dataclasses.replace(CONFIG, source="digits").load_data()

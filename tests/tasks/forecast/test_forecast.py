@@ -160,7 +160,9 @@ def test_a_bad_setting_is_a_sentence_and_leaves_nothing(flags, words, refuse, tm
 
 
 def test_points_of_a_file_are_not_chosen(series, refuse):
-    assert "points are those of the paper's series" in refuse("train", "forecast", "--data", series, "--points", "90")
+    assert "points: they are those of the paper's series" in refuse(
+        "train", "forecast", "--data", series, "--points", "90"
+    )
 
 
 @pytest.mark.slow

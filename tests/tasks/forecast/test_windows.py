@@ -16,7 +16,7 @@ import charax
 from charax.cli import main
 from charax.models import WindowDesign, combine_forecasts, forecast_losses
 from charax.solve import Solver
-from charax.tasks.forecast import ForecastConfig, WindowSpec
+from charax.tasks.forecast import ForecastConfig, WindowSpec, choose_correction
 from charax.train import LoopConfig, conformal_quantile, from_json, to_json
 from tests.tasks.fields import Case, changed_parts
 from tests.train.commands import assert_explained
@@ -298,6 +298,19 @@ def test_quantiles_of_few_groups_cover_those_of_a_new_group():
     scores = np.arange(1.0, 100.0)
     assert conformal_quantile(scores, 0.95, groups=2) == conformal_quantile(scores, 0.95, groups=5)
     assert conformal_quantile(scores, 0.95, groups=5) == pytest.approx(95 * 2.776 / 1.960, rel=1e-3)
+
+
+def test_a_correction_is_kept_if_it_is_better_by_more_than_chance():
+    """Over the series: many windows of few of them, and missing values, say no more."""
+    generator, series = np.random.default_rng(0), np.repeat(np.arange(10), 8)
+    linear = generator.chisquare(1, (80, 3, 1))
+    linear[::7] = np.nan
+    half, none = 0.5 * linear, np.where(series < 9, 1.05, 0.1)[:, None, None] * linear
+    assert np.nanmean(none) < np.nanmean(linear)  # because of one series of ten
+    assert choose_correction({1.0: none, 0.5: half, 0.0: linear}, series) == 0.5
+    assert choose_correction({1.0: none, 0.0: linear}, series) == 0
+    assert choose_correction({1.0: none, 0.0: linear}, series // 5) == 1  # two series say nothing about chance
+    assert choose_correction({1.0: 2 * linear, 0.0: linear}, series) == 0
 
 
 def test_intervals_for_new_series_are_those_of_students_t(run):

@@ -169,7 +169,7 @@ def evaluate(
         run: Folder of the run.
         split: The split; test by default.
         data: A file or folder of new samples with the right answers, in the format of the training data, instead of a
-            split. For classifiers, regressors and models of series.
+            split. For classifiers, regressors, models of series, and forecasts with --history.
     """
     if data is not None and split is not None:
         raise ValueError("--data and --split exclude each other: new data have no splits")
@@ -222,7 +222,8 @@ def predict(
     predictions.write(output)
     count, failed = len(predictions.rows), predictions.failed
     notes = [f"{failed} of {count} rows have no answer: see the column status of {output}"] if failed else []
-    note = "\n".join([*notes, "Columns:", *(f"  {meaning}" for meaning in predictions.meanings)])
+    columns = ["Columns:", *(f"  {meaning}" for meaning in predictions.meanings)] if predictions.meanings else []
+    note = "\n".join([*notes, *columns])
     answer: dict[str, Any] = {"output": str(output), "predictions": count, "failed": failed}
     shown = predictions.shown
     print_answer(

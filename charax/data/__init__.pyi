@@ -12,7 +12,6 @@ from ._encoder import TableEncoder as TableEncoder
 from ._errors import DataError as DataError
 from ._errors import DataWarning as DataWarning
 from ._forecast_windows import load_forecast_windows as load_forecast_windows
-from ._forecast_windows import read_window_request as read_window_request
 from ._inputs import read_inputs as read_inputs
 from ._labels import TextColumns as TextColumns
 from ._labels import read_labels as read_labels
@@ -24,8 +23,11 @@ from ._limits import check_limit as check_limit
 from ._limits import check_regular as check_regular
 from ._names import Augmentation as Augmentation
 from ._names import HoldOut as HoldOut
+from ._names import TimeKind as TimeKind
 from ._names import Transform as Transform
 from ._names import TransformChoice as TransformChoice
+from ._new_windows import read_labelled_windows as read_labelled_windows
+from ._new_windows import read_window_request as read_window_request
 from ._regression import REGRESSION_DATASETS as REGRESSION_DATASETS
 from ._regression import RegressionData as RegressionData
 from ._regression import RegressionSplit as RegressionSplit

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Bool, Float64
 
 ISO = "ISO8601"
 """Year, month and day, perhaps with a time: 2020-01-31 or 2020-01-31T12:00."""
@@ -30,6 +30,12 @@ def find_date_format(texts: Sequence[str]) -> str | None:
         if different.any():
             raise AmbiguousDateError(texts[int(np.argmax(different))])
     return found[0] if found else None
+
+
+def wrong_dates(texts: Sequence[str]) -> Bool[np.ndarray, "texts"]:
+    """Mark the texts because of which not all of them are dates, in the format that most of them have."""
+    wrong = np.isnan([parse_dates(texts, each) for each in FORMATS])
+    return wrong[np.argmin(wrong.sum(axis=1))]
 
 
 def parse_dates(texts: Sequence[str], date_format: str) -> Float64[np.ndarray, "texts"]:

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from charax.data._dates import AmbiguousDateError, find_date_format
+from charax.data._dates import find_date_format
 from charax.data._encoder import BOOLEANS, ColumnEncoder, LeftOut, TableEncoder
 from charax.data._errors import DataError
-from charax.data.files._columns import check_numbers, column_numbers
+from charax.data.files._columns import check_numbers, column_numbers, find_column_dates
 from charax.data.files._numbers import is_number
 from charax.data.files._table import Column, Table
 
@@ -62,14 +62,7 @@ def _fit_column(table: Table, name: str) -> ColumnEncoder | LeftOut:
     texts = _texts(column)
     if BOOLEANS.keys() >= {text.casefold() for text in texts}:
         return _fill(ColumnEncoder(name, "boolean", missing=missing), table, column)
-    try:
-        date_format = find_date_format(texts)
-    except AmbiguousDateError as error:
-        row = int(np.argmax(column.values == column.categories.index(error.args[0])))
-        raise DataError(
-            f"{table.row(row)}: column {name!r} has the date {error.args[0]!r}, with the day or the month first: "
-            "write its dates as year-month-day"
-        ) from None
+    date_format = find_column_dates(table, name, texts)
     if date_format is not None:
         return _fill(ColumnEncoder(name, "date", missing=missing, date_format=date_format), table, column)
     if _are_names(column):

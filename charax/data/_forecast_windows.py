@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float64, Int
@@ -15,7 +14,7 @@ from charax.data._limits import check_limit
 from charax.data._names import HoldOut, Transform, TransformChoice
 from charax.data._standardizer import Standardizer
 from charax.data._transform import TRANSFORMS, ValueTransform
-from charax.data._windows import ForecastWindowData, ForecastWindows, WindowRequest, WindowUnits
+from charax.data._windows import ForecastWindowData, ForecastWindows, WindowUnits
 from charax.data.files._dispatch import find_path, read_raw_series
 from charax.data.files._series import RawSeries, SeriesRequest
 from charax.data.sources._dynamics import DYNAMICS, sample_dynamics
@@ -77,8 +76,8 @@ def load_forecast_windows(
         raw = sample_dynamics(name, seed)
     else:
         raw = read_raw_series(find_path(name, DYNAMICS), SeriesRequest(series, time))
-    raw, values, known = _select(raw, context)
-    _check_known(raw, len(values), [np.arange(len(times)) for times in raw.times])
+    raw, values, known = select_channels(raw, context)
+    check_known(raw, len(values), [np.arange(len(times)) for times in raw.times])
     cuts = cut_times(raw) if hold_out == "times" else cut_series(raw, seed)
     plans = FoldPlan.make_all(raw, cuts, by_series=hold_out == "series", folds=folds, seed=seed)
     return fit_windows(raw, plans, (series, time, values, known), history, horizon, transform)
@@ -115,7 +114,7 @@ def fit_windows(
     error, known = np.nan_to_num(own - validation.values), np.isfinite(validation.values).sum(axis=(0, 1))
     std = np.sqrt(np.square(error).sum(axis=(0, 1)) / np.maximum(known, 1))
     units = replace(units, linear_std=tuple(std.tolist()))
-    return ForecastWindowData(train, validation, test, units)
+    return ForecastWindowData(train, validation, test, units, tuple(raw.names), raw.time_kind)
 
 
 def _fit_splits(raw: RawSeries, plan: FoldPlan, units: WindowUnits) -> tuple[list[ForecastWindows], WindowUnits, float]:
@@ -148,76 +147,23 @@ def _later_errors(
     return errors
 
 
-def read_window_request(path: Path | str, units: WindowUnits) -> WindowRequest:
-    """Read past observations, and the times to forecast, from a file like the one that was learned from.
-
-    Of each series, the rows after the last observed value are to be forecast; the known columns must be there.
-
-    Args:
-        path: A file as for `load_forecast_windows`.
-        units: `ForecastWindowData.units` of the training data.
-
-    Returns:
-        What to forecast.
-
-    Raises:
-        DataError: If the file cannot be read, a series has no observation or nothing to forecast, or a known column is
-            empty.
-
-    ```python
-    import tempfile
-    from pathlib import Path
-    from charax.data import Standardizer, WindowUnits, read_window_request
-
-    units = WindowUnits("series", "time", ("u",), (), Standardizer((0.0,), (1.0,)), 1.0, 8, 2, 2.0, 1.0)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "new.csv"
-        path.write_text("series,time,u\\na,0,3\\na,1,4\\na,2.5,\\na,7,\\n")
-        request = read_window_request(path, units)
-    assert [time for _, _, time in request.rows] == [2.5, 7.0] and request.windows.past_lengths.tolist() == [2]
-    ```
-    """
-    found = find_path(path)
-    raw = read_raw_series(found, SeriesRequest(units.series, units.time, channels=units.values + units.known))
-    count = len(units.values)
-    lasts = []
-    for i, values in enumerate(raw.values):
-        seen = np.flatnonzero(~np.isnan(values[:, :count]).all(axis=1))
-        if not len(seen):
-            raise DataError(f"{raw.where(i, 0)}: series {raw.names[i]!r} has no observation to start from")
-        if seen[-1] == len(values) - 1:
-            raise DataError(
-                f"{raw.where(i, len(values) - 1)}: series {raw.names[i]!r} has nothing to forecast: add rows with "
-                f"later times and empty {', '.join(units.values)}"
-            )
-        lasts.append(int(seen[-1]))
-    _check_known(
-        raw, count, [np.arange(max(0, last + 1 - units.history), len(raw.times[i])) for i, last in enumerate(lasts)]
-    )
-    longest = max(len(times) - 1 - last for times, last in zip(raw.times, lasts, strict=True))
-    windows, rows = [], []
-    for i, last in enumerate(lasts):
-        windows.append(cut_window(raw, i, units, np.array([last]), longest, len(raw.times[i])))
-        rows += [(i, j, float(t)) for j, t in enumerate(raw.times[i][last + 1 :])]
-    return WindowRequest(ForecastWindows(*map(np.concatenate, zip(*windows, strict=True))), raw.names, rows)
-
-
-def _select(raw: RawSeries, context: Sequence[str]) -> tuple[RawSeries, tuple[str, ...], tuple[str, ...]]:
+def select_channels(raw: RawSeries, context: Sequence[str]) -> tuple[RawSeries, tuple[str, ...], tuple[str, ...]]:
     """The series with the known columns last."""
     for name in context:
         if name not in raw.channels:
-            raise DataError(f"{raw.path} has no column {name!r}; it has {', '.join(raw.channels)}")
+            raise DataError(
+                f"{raw.path} has no column {name!r}; it has {', '.join(raw.channels)}: give --context the names of "
+                "some of these"
+            )
     values = tuple(name for name in raw.channels if name not in context)
     if not values:
         raise DataError(f"{raw.path} has no column of values besides {', '.join(context)}: add one")
     order = [raw.channels.index(name) for name in (*values, *context)]
-    chosen = RawSeries(
-        raw.path, raw.names, raw.times, [each[:, order] for each in raw.values], (*values, *context), None, raw.where
-    )
+    chosen = replace(raw, values=[each[:, order] for each in raw.values], channels=(*values, *context), labels=None)
     return chosen, values, tuple(context)
 
 
-def _check_known(raw: RawSeries, values: int, rows: Sequence[Int[np.ndarray, "_"]]) -> None:
+def check_known(raw: RawSeries, values: int, rows: Sequence[Int[np.ndarray, "_"]]) -> None:
     for i, chosen in enumerate(rows):
         empty = np.isnan(raw.values[i][chosen][:, values:])
         if empty.any():

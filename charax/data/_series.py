@@ -6,13 +6,21 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float64, Int
+from jaxtyping import Int
 
 from charax.data._errors import DataError
+from charax.data._names import TimeKind
 from charax.data._samples import Observations
-from charax.data.files._columns import column_labels, column_numbers, require_columns, require_series_columns
+from charax.data.files._columns import (
+    column_labels,
+    column_numbers,
+    refuse_cells,
+    require_columns,
+    require_series_columns,
+)
 from charax.data.files._dispatch import find_path, read_table
 from charax.data.files._table import Table, TableRequest
+from charax.data.files._times import Times, check_time_kind, read_times
 from charax.data.sources._paper_series import PAPER_SERIES, sample_paper_series
 
 _MIN_ROWS = 4
@@ -65,6 +73,8 @@ class SeriesData:
     """The names of the series."""
     origins: tuple[float, ...]
     """The time at which each series starts."""
+    time_kind: TimeKind = "number"
+    """What the times are."""
 
 
 class ForecastRequest(NamedTuple):
@@ -87,8 +97,8 @@ class ForecastRequest(NamedTuple):
     """Where each series starts, and the times since then; their values are not known."""
     names: list[str]
     """The name of the series."""
-    times: Float64[np.ndarray, "n"]
-    """The time as the file has it."""
+    times: list[str]
+    """The time as the file spells it."""
 
 
 def load_series(
@@ -109,7 +119,7 @@ def load_series(
     Args:
         name: "paper", or a path.
         series: The column that names the series.
-        time: The column of times, increasing within each series.
+        time: The column of times or dates, increasing within each series.
         context: Columns that are known from the start of a series.
         seed: Seed of the paper's series.
         points: The number of observations of the paper's series.
@@ -140,8 +150,9 @@ def load_series(
     table = read_table(path, TableRequest(labels=(series,), expected=(series, time)))
     values = tuple(column for column in table.names if column not in (series, time, *context))
     columns = SeriesColumns(series, time, values, tuple(context))
-    groups = _group_rows(table, columns)
-    numbers = column_numbers(table, (time, *values, *context))
+    groups = _group_rows(table, columns, hint=": give --context the names of some of these")
+    times = _read_times(table, time)
+    numbers = np.column_stack([times.values, column_numbers(table, (*values, *context))])
     splits: list[list[Observations]] = [[], [], []]
     for index, (label, rows) in enumerate(groups.items()):
         if len(rows) < _MIN_ROWS:
@@ -149,7 +160,7 @@ def load_series(
                 f"{table.row(int(rows[-1]))}: series {label!r} has {len(rows)} rows; at least {_MIN_ROWS} "
                 "are needed, to start from, to train, to validate and to test: add some, or remove the series"
             )
-        _check_order(table, numbers[rows, 0], rows, label)
+        _check_order(table, times, rows, label)
         later = rows[1:]
         test_rows = max(1, len(later) // 5)
         held_out = test_rows + max(1, test_rows // 2)
@@ -159,10 +170,12 @@ def load_series(
             split.append(observed.take(cut))
     origins = tuple(float(numbers[rows[0], 0]) for rows in groups.values())
     train, validation, test = map(_concatenate, splits)
-    return SeriesData(path.stem, train, validation, test, columns, tuple(groups), origins)
+    return SeriesData(path.stem, train, validation, test, columns, tuple(groups), origins, times.kind)
 
 
-def read_forecast_times(path: Path | str, columns: SeriesColumns) -> ForecastRequest:
+def read_forecast_times(
+    path: Path | str, columns: SeriesColumns, *, time_kind: TimeKind | None = None
+) -> ForecastRequest:
     """Read the times to forecast from a file like the one that was learned from.
 
     The first row of each series has its initial value; in the other rows the columns of values may be empty.
@@ -170,12 +183,14 @@ def read_forecast_times(path: Path | str, columns: SeriesColumns) -> ForecastReq
     Args:
         path: A table or an `.npz`.
         columns: The names of its columns, `SeriesData.columns` of the training data.
+        time_kind: `SeriesData.time_kind` of the training data; None to accept both kinds of times.
 
     Returns:
         What to forecast.
 
     Raises:
-        DataError: If the file cannot be read, lacks a column or an initial value, or is not in order.
+        DataError: If the file cannot be read, lacks a column or an initial value, has another kind of times, or is not
+            in order.
 
     ```python
     import tempfile
@@ -186,24 +201,26 @@ def read_forecast_times(path: Path | str, columns: SeriesColumns) -> ForecastReq
         path = Path(folder) / "new.csv"
         path.write_text("series,time,u\\na,0,0.67\\na,1.5,\\n")
         request = read_forecast_times(path, load_series("paper").columns)
-    assert request.times.tolist() == [0.0, 1.5]
+    assert request.times == ["0", "1.5"]
     ```
     """
     expected = (columns.series, columns.time)
     table = read_table(find_path(path), TableRequest(labels=(columns.series,), expected=expected))
-    groups = _group_rows(table, columns)
+    groups = _group_rows(table, columns, hint=": the training data have it; add it")
     firsts = np.sort([rows[0] for rows in groups.values()])
-    known = column_numbers(table, (columns.time, *columns.context))
+    clock = _read_times(table, columns.time)
+    check_time_kind(table.path, clock.kind, time_kind)
+    context = column_numbers(table, columns.context)
     values = np.zeros((len(table), len(columns.values)))
     values[firsts] = column_numbers(table[firsts], columns.values)
-    numbers = np.concatenate([known[:, :1], values, known[:, 1:]], axis=1)
+    numbers = np.column_stack([clock.values, values, context])
     observed, names, times = [], [], []
     for index, (label, rows) in enumerate(groups.items()):
-        _check_order(table, numbers[rows, 0], rows, label)
+        _check_order(table, clock, rows, label)
         observed.append(_observe(numbers, len(columns.values), int(rows[0]), rows, index))
         names += [label] * len(rows)
-        times.append(numbers[rows, 0])
-    return ForecastRequest(_concatenate(observed), names, np.concatenate(times))
+        times += [clock.spell(int(row)) for row in rows]
+    return ForecastRequest(_concatenate(observed), names, times)
 
 
 def _paper_series(columns: SeriesColumns, seed: int, points: int) -> SeriesData:
@@ -215,10 +232,10 @@ def _paper_series(columns: SeriesColumns, seed: int, points: int) -> SeriesData:
     )
 
 
-def _group_rows(table: Table, columns: SeriesColumns) -> dict[str, Int[np.ndarray, "_"]]:
+def _group_rows(table: Table, columns: SeriesColumns, hint: str) -> dict[str, Int[np.ndarray, "_"]]:
     """The rows of each series, in the order of the file."""
     require_series_columns(table, columns.series, columns.time)
-    require_columns(table, (*columns.values, *columns.context))
+    require_columns(table, (*columns.values, *columns.context), hint)
     if not columns.values:
         raise DataError(f"{table.path} has no column of values besides {', '.join(table.names)}: add one")
     labels = column_labels(table, columns.series)
@@ -227,15 +244,24 @@ def _group_rows(table: Table, columns: SeriesColumns) -> dict[str, Int[np.ndarra
     return {labels.categories[labels.values[rows[0]]]: rows for rows in sorted(groups, key=lambda rows: rows[0])}
 
 
-def _check_order(table: Table, times: np.ndarray, rows: Int[np.ndarray, "n"], label: str) -> None:
-    steps = np.diff(times)
+def _read_times(table: Table, name: str) -> Times:
+    times = read_times(table, name)
+    empty = np.isnan(times.values)
+    if empty.any():
+        refuse_cells(table, name, empty, "a finite number or a date")
+    return times
+
+
+def _check_order(table: Table, times: Times, rows: Int[np.ndarray, "n"], label: str) -> None:
+    steps = np.diff(times.values[rows])
     if (steps > 0).all():
         return
     first = int(np.argmax(steps <= 0))
+    before, after = (times.spell(int(row)) for row in rows[first : first + 2])
     what = "repeats the time" if steps[first] == 0 else "goes back in time from"
     raise DataError(
-        f"{table.row(int(rows[first + 1]))}: series {label!r} {what} {times[first]:g}"
-        + ("" if steps[first] == 0 else f" to {times[first + 1]:g}")
+        f"{table.row(int(rows[first + 1]))}: series {label!r} {what} {before}"
+        + ("" if steps[first] == 0 else f" to {after}")
         + ": sort the rows of each series by time and keep one row per time"
     )
 

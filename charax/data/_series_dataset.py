@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float64, Int, Int32
 
 from charax.data._errors import DataError
+from charax.data._names import TimeKind
 from charax.data._raw import sort_classes
 from charax.data._series_arrays import SeriesScaling, SeriesSplit
 from charax.data._splitting import stratified_split
@@ -16,6 +17,7 @@ from charax.data.files._dispatch import find_path, read_raw_series
 from charax.data.files._layout import Separator
 from charax.data.files._numbers import parse_numbers
 from charax.data.files._series import RawSeries, SeriesRequest
+from charax.data.files._times import check_time_kind
 from charax.data.sources._turns import TURNS, sample_turns
 
 _MIN_SERIES = 10
@@ -51,6 +53,8 @@ class SeriesDataset:
     """How numbers to predict were scaled; None for classes."""
     notes: tuple[str, ...] = ()
     """What to know about the data, one line each."""
+    time_kind: TimeKind = "number"
+    """What the times are."""
 
 
 def load_series_dataset(
@@ -116,6 +120,7 @@ def load_series_dataset(
     held_out = None if test is None else read_raw_series(find_path(test), request._replace(channels=raw.channels))
     if held_out is not None:
         check_channels(held_out, raw.channels)
+        check_time_kind(held_out.path, held_out.time_kind, raw.time_kind)
     if regression:
         classes, targets = (), [read_numbers(each, target) for each in (raw, held_out) if each is not None]
     else:
@@ -138,11 +143,24 @@ def load_series_dataset(
     ]
     short = sum(len(times) == 1 for times in raw.times)
     notes = (f"{short} series have a single observation: their path does not move",) if short else ()
-    return SeriesDataset(name, *splits, classes=classes, scaling=scaling, target_standardizer=standardizer, notes=notes)
+    return SeriesDataset(
+        name,
+        *splits,
+        classes=classes,
+        scaling=scaling,
+        target_standardizer=standardizer,
+        notes=notes,
+        time_kind=raw.time_kind,
+    )
 
 
 def read_series(
-    path: Path | str, scaling: SeriesScaling, *, series: str = "series", time: str = "time"
+    path: Path | str,
+    scaling: SeriesScaling,
+    *,
+    series: str = "series",
+    time: str = "time",
+    time_kind: TimeKind | None = None,
 ) -> "NamedSeries":
     """Read series for a trained model. Labels are not needed; series may be longer than those trained on.
 
@@ -151,12 +169,14 @@ def read_series(
         scaling: `SeriesDataset.scaling` of the training data.
         series: The column that names the series, in a table.
         time: The column of times or dates, in a table.
+        time_kind: `SeriesDataset.time_kind` of the training data; None to accept both kinds of times.
 
     Returns:
         The series, ready for the model.
 
     Raises:
-        DataError: If the file cannot be read, has other channels, or the times of a series do not increase.
+        DataError: If the file cannot be read, has other channels or another kind of times, or the times of a series
+            do not increase.
 
     ```python
     import tempfile
@@ -171,10 +191,7 @@ def read_series(
     assert new.names == ["a", "b"] and new.split.lengths.tolist() == [2, 1]
     ```
     """
-    found = find_path(path)
-    request = SeriesRequest(series, time, channels=scaling.channels)
-    raw = read_raw_series(found, request)
-    check_channels(raw, scaling.channels)
+    raw = _read_new(path, SeriesRequest(series, time, channels=scaling.channels), time_kind)
     rows = np.arange(len(raw.names))
     split = scaling.split(raw, rows, raw.values, length=max(len(values) for values in raw.values))
     return NamedSeries(split, raw.names)
@@ -189,6 +206,7 @@ def read_labelled_series(
     target: str = "label",
     series: str = "series",
     time: str = "time",
+    time_kind: TimeKind | None = None,
 ) -> SeriesSplit:
     """Read series with their classes or numbers, to evaluate a trained model on.
 
@@ -200,13 +218,14 @@ def read_labelled_series(
         target: The column of the class or the number, in a table.
         series: The column that names the series, in a table.
         time: The column of times or dates, in a table.
+        time_kind: `SeriesDataset.time_kind` of the training data; None to accept both kinds of times.
 
     Returns:
         The series.
 
     Raises:
-        DataError: If the file cannot be read, has other channels or a class that no training series had, or the times
-            of a series do not increase.
+        DataError: If the file cannot be read, has other channels, another kind of times or a class that no training
+            series had, or the times of a series do not increase.
 
     ```python
     import tempfile
@@ -221,8 +240,7 @@ def read_labelled_series(
     assert new.targets.tolist() == [1, 0]
     ```
     """
-    raw = read_raw_series(find_path(path), SeriesRequest(series, time, target, channels=scaling.channels))
-    check_channels(raw, scaling.channels)
+    raw = _read_new(path, SeriesRequest(series, time, target, channels=scaling.channels), time_kind)
     if target_standardizer is None:
         targets = _read_classes(raw, tuple(classes))
     else:
@@ -261,10 +279,21 @@ class _Part:
         return self.targets[self.rows]
 
 
+def _read_new(path: Path | str, request: SeriesRequest, time_kind: TimeKind | None) -> RawSeries:
+    """Series like those of the training data."""
+    raw = read_raw_series(find_path(path), request)
+    check_channels(raw, request.channels)
+    check_time_kind(raw.path, raw.time_kind, time_kind)
+    return raw
+
+
 def check_channels(raw: RawSeries, channels: Sequence[str]) -> None:
     """Refuse series with another number of channels."""
     if len(raw.channels) != len(channels):
-        raise DataError(f"{raw.path} has series of {len(raw.channels)} channels where {len(channels)} are expected")
+        raise DataError(
+            f"{raw.path} has series of {len(raw.channels)} channels where {len(channels)} are expected: give the "
+            "channels of the training data, in the same order"
+        )
 
 
 def read_numbers(raw: RawSeries, target: str) -> Float64[np.ndarray, "n"]:

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float32, Int32
 
 from charax.data._autoregression import Autoregression
+from charax.data._names import TimeKind
 from charax.data._standardizer import Standardizer
 from charax.data._transform import ValueTransform
 
@@ -214,6 +215,10 @@ class ForecastWindowData:
     """The test split."""
     units: WindowUnits
     """The columns and their units."""
+    names: tuple[str, ...]
+    """The names of the series, in the order of the file."""
+    time_kind: TimeKind = "number"
+    """What the times are."""
 
 
 class WindowRequest(NamedTuple):
@@ -230,5 +235,6 @@ class WindowRequest(NamedTuple):
     """One window per series."""
     names: list[str]
     """The names of the series."""
-    rows: list[tuple[int, int, float]]
-    """For every row of the answer its series, its position among the times of the window, and the time."""
+    rows: list[tuple[int, int, str]]
+    """For every row of the answer its series, its position among the times of the window, and the time as the file
+    spells it."""

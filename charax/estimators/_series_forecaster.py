@@ -244,7 +244,7 @@ class SeriesForecaster(AbstractEstimator):
             An array of shape (n_series, n_times, n_channels).
 
         Raises:
-            ValueError: If the series have other channels, or the times do not increase.
+            ValueError: If the series have other channels or no observed value, or the times do not increase.
             SolveError: If the solve fails for one of the series.
         """
         mean, std, _ = self._forecast(X, times, at)
@@ -265,7 +265,7 @@ class SeriesForecaster(AbstractEstimator):
             they widen in proportion to the time.
 
         Raises:
-            ValueError: If the series have other channels, or the times do not increase.
+            ValueError: If the series have other channels or no observed value, or the times do not increase.
             SolveError: If the solve fails for one of the series.
         """
         mean, _, half = self._forecast(X, times, at)
@@ -292,6 +292,12 @@ class SeriesForecaster(AbstractEstimator):
         units: WindowUnits = self.units_
         windows = [cut_window(raw, i, units, np.array([len(raw.times[i]) - 1]), 1, 0) for i in range(count)]
         joined = ForecastWindows(*map(np.concatenate, zip(*windows, strict=True)))
+        unseen = np.isnan(joined.past_values).all(axis=(1, 2))
+        if unseen.any():
+            raise ValueError(
+                f"Series {int(np.argmax(unseen))} of X has no observed value among its last {units.history} rows, from "
+                "which to forecast: leave it out, or leave out its last rows."
+            )
         known = np.zeros((*ahead.shape, 0), np.float32)
         joined = joined._replace(times=(ahead / units.time_unit).astype(np.float32), known=known).anchored(units)
         mean, std = self._scaled(joined)

@@ -13,6 +13,7 @@ from ._learning_curves import plot_learning_curve as plot_learning_curve
 from ._moving import class_colors as class_colors
 from ._moving import moving_curves as moving_curves
 from ._moving import principal_directions as principal_directions
+from ._observed import interpolate_observations as interpolate_observations
 from ._palette import C_NODE as C_NODE
 from ._palette import CLASSES as CLASSES
 from ._palette import EXACT as EXACT

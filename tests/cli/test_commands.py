@@ -9,7 +9,7 @@ import pytest
 from charax import __version__
 from charax.cli import main
 from charax.cli._print import format_number, print_answer
-from charax.train import TASKS
+from charax.train import TASKS, Predictions
 
 LONG = "a folder with a name that is longer than a line of the terminal"
 
@@ -212,6 +212,14 @@ def test_a_run_is_named_by_its_folder_in_one_line(capsys, monkeypatch, tmp_path,
     assert main([*command, "--json"]) == 0
     assert answer_of(capsys) == run.summary()
     assert trained == [folder, folder]
+
+
+def test_predictions_whose_columns_need_no_explanation_have_no_heading_for_it(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr("charax.train.predict", lambda *_, **__: Predictions(["row", "class"], [["1", "setosa"]]))
+    assert main(["predict", str(tmp_path), "new.csv", "--output", str(tmp_path / "out.csv")]) == 0
+    shown = capsys.readouterr().out
+    assert "setosa" in shown
+    assert "Columns:" not in shown
 
 
 def test_messages_are_not_folded(capsys, narrow_terminal):

@@ -72,7 +72,18 @@ def changed(old: str, new: str, text: str = TABLE) -> str:
             changed("x,3,7,8,up", "x,3,7,8,down"),
             "row 5: the target 'label' changes within a series, from 'up'",
         ),
-        ("a.csv", changed("x,2,,3", "x,,,3"), "row 3: series 'x' has no finite time"),
+        (
+            "a.csv",
+            changed("x,2,,3", "x,,,3"),
+            "row 3: series 'x' has no finite time there: fill it in, or remove the row",
+        ),
+        ("a.csv", changed("x,2,,3,up", "x,2,,3,"), "row 3: column 'label' is empty: fill it in, or remove the row"),
+        ("a.csv", changed("x,2,,3", ",2,,3"), "row 3: column 'series' is empty: fill it in, or remove the row"),
+        (
+            "a.csv",
+            changed("label", "way"),
+            "no column 'label'; it has series, time, a, b, way: every row needs the target",
+        ),
         ("a.csv", changed("y,5,4", "y,5,four"), "row 4: column 'a' has 'four', not a finite number or an empty cell"),
         ("a.csv", "series,time,label\nx,0,up\n", "no columns of channels"),
         ("a.csv", "time,a,label\n0,1,up\n", "no column 'series'; it has time, a, label: every row needs its series"),
@@ -152,7 +163,7 @@ def test_a_file_of_test_series_is_the_test_split(waves, tmp_path):
     with pytest.raises(DataError, match=r"other\.npz, row 0 .* has the class '7', which no training series has"):
         load_series_dataset(str(waves), test=str(tmp_path / "other.npz"))
     np.savez(tmp_path / "wide.npz", x=np.ones((1, 9, 3)), y=np.array([1]))
-    with pytest.raises(DataError, match="3 channels where 2 are expected"):
+    with pytest.raises(DataError, match="3 channels where 2 are expected: give the channels of the training data"):
         load_series_dataset(str(waves), test=str(tmp_path / "wide.npz"))
 
 
@@ -204,6 +215,14 @@ def test_a_data_set_of_the_uea_archive():
     data = load_series_dataset(str(JAPANESE_VOWELS), test=str(JAPANESE_VOWELS).replace("TRAIN", "TEST"))
     assert (len(data.classes), len(data.scaling.channels), len(data.test.lengths)) == (9, 12, 370)
     assert {data.train.lengths.min(), data.test.lengths.min()} <= {7, 8, 9}
+
+
+@pytest.mark.parametrize(("name", "text"), [("a.ts.gz", TS), ("a.csv.gz", TABLE)])
+@pytest.mark.parametrize("damage", [lambda content: content[:-12], lambda content: b"x" + content])
+def test_a_damaged_archive_is_a_sentence_that_says_what_to_do(name, text, damage, tmp_path):
+    (tmp_path / name).write_bytes(damage(gzip.compress(text.encode())))
+    with pytest.raises(DataError, match=r"cannot be read: .*: it is damaged or incomplete; copy or download it again"):
+        read_raw_series(tmp_path / name, REQUEST)
 
 
 def test_files_and_arrays_beyond_their_limits_are_refused(tmp_path, monkeypatch):

@@ -70,7 +70,7 @@ BAD_SERIES = {
     "unsorted": (START + "a,2.5,1\n", "row 6: series 'a' goes back in time from 3 to 2.5"),
     "repeated": (START + "a,3,1\n", "row 6: series 'a' repeats the time 3"),
     "missing value": (START + "a,4,\n", "row 6: column 'u' has nothing"),
-    "missing name": (START + ",4,1\n", "row 6: column 'series' is empty"),
+    "missing name": (START + ",4,1\n", "row 6: column 'series' is empty: fill it in, or remove the row"),
     "too short": (START + "b,4,1\n", "row 6: series 'b' has 1 rows"),
     "no time": ("series,u\na,1\n", "no column 'time'"),
 }
@@ -124,6 +124,8 @@ def test_forecasts_need_only_the_starting_value(tmp_path):
     columns = load_series("paper").columns
     request = read_forecast_times(write(tmp_path / "new.csv", "series,time,u\na,0,1\na,2,\n"), columns)
     assert request.observations.t.tolist() == [0.0, 2.0]
+    with pytest.raises(DataError, match="no column 'u'; it has series, time: the training data have it; add it"):
+        read_forecast_times(write(tmp_path / "no_u.csv", "series,time\na,0\n"), columns)
     with pytest.raises(DataError, match="row 2: column 'u' has nothing"):
         read_forecast_times(write(tmp_path / "none.csv", "series,time,u\na,0,\n"), columns)
 

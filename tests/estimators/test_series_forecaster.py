@@ -98,6 +98,17 @@ def test_other_channels_and_bad_parameters_are_refused(fitted):
         SeriesForecaster().fit(np.zeros((2, 3, 1)))
 
 
+def test_series_without_any_value_to_forecast_from_are_refused(fitted):
+    X = waves(2, 8)[0]
+    X[1, 1:] = np.nan
+    assert np.isfinite(fitted.predict(X[:, :5])).all()  # one value among the last five
+    for ask in (fitted.predict, fitted.predict_interval):
+        with pytest.raises(ValueError, match="Series 1 of X has no observed value among its last 5 rows"):
+            ask(X)
+        with pytest.raises(ValueError, match=r"Series 0 of X has no observed value.*: leave it out"):
+            ask([np.full((3, 2), np.nan)])
+
+
 OTHER = {
     "method": "node-fair",
     "history": 4,

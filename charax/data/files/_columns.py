@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from jaxtyping import Bool, Float64
 
+from charax.data._dates import AmbiguousDateError, find_date_format
 from charax.data._errors import DataError
 from charax.data.files._numbers import wrong_numbers
 from charax.data.files._table import Column, Table
@@ -110,8 +111,22 @@ def column_labels(table: Table, name: str) -> Column:
     """Convert a column to texts, which must not be missing in any row."""
     column = table.column(name).as_text()
     if column.missing.any():
-        raise DataError(f"{table.row(int(np.argmax(column.missing)))}: column {name!r} is empty")
+        row = table.row(int(np.argmax(column.missing)))
+        raise DataError(f"{row}: column {name!r} is empty: fill it in, or remove the row")
     return column
+
+
+def find_column_dates(table: Table, name: str, texts: Sequence[str]) -> str | None:
+    """Find the format in which all texts of a column are dates; None if they are not dates."""
+    try:
+        return find_date_format(texts)
+    except AmbiguousDateError as error:
+        column = table.column(name)
+        row = int(np.argmax(column.values == column.categories.index(error.args[0])))
+        raise DataError(
+            f"{table.row(row)}: column {name!r} has the date {error.args[0]!r}, with the day or the month first: "
+            "write its dates as year-month-day"
+        ) from None
 
 
 def check_numbers(table: Table, name: str, column: Column) -> None:

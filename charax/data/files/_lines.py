@@ -59,7 +59,11 @@ def translate_errors(path: Path) -> Iterator[None]:
         raise DataError(
             f"{path}{row}: not text in UTF-8: save the file with this encoding (in a spreadsheet: CSV UTF-8)"
         ) from None
-    except (OSError, EOFError, zlib.error) as error:
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise DataError(
+            f"{path} cannot be read: {str(error).rstrip('.')}: it is damaged or incomplete; copy or download it again"
+        ) from None
+    except OSError as error:
         raise DataError(f"{path} cannot be read: {error}") from None
 
 

@@ -9,7 +9,9 @@ import numpy as np
 from jaxtyping import Float64
 
 from charax.data._errors import DataError
+from charax.data._names import TimeKind
 from charax.data.files._layout import Separator
+from charax.data.files._times import spell_number
 
 
 class SeriesRequest(NamedTuple):
@@ -45,6 +47,22 @@ class RawSeries:
     """The class or the number of each series, as the file spells it; None if it has none."""
     where: Callable[[int, int], str]
     """Names an observation of a series, as errors begin."""
+    time_kind: TimeKind = "number"
+    """What the times are."""
+    spell: Callable[[int, int], str] | None = None
+    """Spells the time of an observation, a date as the file does; as a number if left out."""
+
+    def spell_time(self, i: int, row: int) -> str:
+        """Spell the time of an observation, so that it is read as the same time.
+
+        Args:
+            i: The series.
+            row: The observation.
+
+        Returns:
+            A number or a date.
+        """
+        return spell_number(float(self.times[i][row])) if self.spell is None else self.spell(i, row)
 
     def check(self) -> "RawSeries":
         """Refuse series that cannot be put in order.
@@ -71,7 +89,8 @@ class RawSeries:
         wrong = ~np.isfinite(times)
         if wrong.any():
             raise DataError(
-                f"{self.where(i, int(np.argmax(wrong)))}: series {self.names[i]!r} has no finite time there"
+                f"{self.where(i, int(np.argmax(wrong)))}: series {self.names[i]!r} has no finite time there: fill it "
+                "in, or remove the row"
             )
         back = np.flatnonzero(np.diff(times) <= 0)
         if len(back):
@@ -80,7 +99,7 @@ class RawSeries:
             raise DataError(
                 f"{self.where(i, first + 1)}: series {self.names[i]!r} "
                 + ("repeats the time" if repeats else "goes back in time from")
-                + f" {times[first]:g}"
-                + ("" if repeats else f" to {times[first + 1]:g}")
+                + f" {self.spell_time(i, first)}"
+                + ("" if repeats else f" to {self.spell_time(i, first + 1)}")
                 + ": sort the rows of each series by time and keep one row per time"
             )

@@ -10,6 +10,7 @@ from charax.data.files._columns import column_labels, refuse_cells, require_colu
 from charax.data.files._numbers import wrong_numbers
 from charax.data.files._series import RawSeries, SeriesRequest
 from charax.data.files._table import Table, TableRequest
+from charax.data.files._times import read_times
 
 
 def read_long_table(read: Callable[[Path, TableRequest], Table], path: Path, request: SeriesRequest) -> RawSeries:
@@ -18,11 +19,14 @@ def read_long_table(read: Callable[[Path, TableRequest], Table], path: Path, req
     table = read(path, TableRequest(request.separator, labels=labels, expected=(request.series, request.time)))
     required = (request.series, request.time, *(() if request.target is None else (request.target,)))
     require_series_columns(table, request.series, request.time)
-    require_columns(table, (*required, *request.channels))
+    if request.target is not None:
+        hint = ": every row needs the target of its series; add it, or name its column in training (--target)"
+        require_columns(table, (request.target,), hint=hint)
+    require_columns(table, request.channels, hint=": the training data have it; add it, with empty cells if missing")
     channels = request.channels or tuple(name for name in table.names if name not in required)
     if not channels:
         raise DataError(f"{path} has no columns of channels besides {', '.join(table.names)}: add one")
-    times = _numbers(table, request.time, dates=True)
+    clock = read_times(table, request.time)
     values = np.stack([_numbers(table, name) for name in channels], axis=1)
     series = column_labels(table, request.series)
     order = np.argsort(series.values, kind="stable")
@@ -31,18 +35,20 @@ def read_long_table(read: Callable[[Path, TableRequest], Table], path: Path, req
     return RawSeries(
         path,
         names=[series.categories[series.values[rows[0]]] for rows in groups],
-        times=[times[rows] for rows in groups],
+        times=[clock.values[rows] for rows in groups],
         values=[values[rows] for rows in groups],
         channels=channels,
         labels=None if request.target is None else _labels(table, request.target, groups),
         where=lambda i, row: table.row(int(groups[i][row])),
+        time_kind=clock.kind,
+        spell=lambda i, row: clock.spell(int(groups[i][row])),
     ).check()
 
 
-def _numbers(table: Table, name: str, *, dates: bool = False) -> np.ndarray:
+def _numbers(table: Table, name: str) -> np.ndarray:
     """A column of numbers, with NaN where a cell is empty."""
     column, expected = table.column(name), "a finite number or an empty cell"
-    if column.kind == "date" and not dates:
+    if column.kind == "date":
         refuse_cells(table, name, ~column.missing, expected)
     if column.kind == "text":
         wrong = np.asarray([*wrong_numbers(column.categories), False])[column.values]

@@ -112,4 +112,4 @@ class TableRequest(NamedTuple):
 
 def day_to_text(day: float) -> str:
     """Spell a date that is given in days since 1970."""
-    return str((np.datetime64("1970-01-01", "s") + np.timedelta64(round(day * 86_400), "s")).item())
+    return str((np.datetime64("1970-01-01", "us") + np.timedelta64(round(day * 86_400e6), "us")).item())

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from charax import data, models, solve, train
@@ -37,6 +38,8 @@ _OF_WINDOWS = ("horizon", "hold_out", "folds", "transform", "start", "latent", "
 """What only forecasts from past observations have."""
 _OF_STARTS = ("augment_dim", "points")
 """What they do not have."""
+_NAMED_SERIES = 1_000
+"""Of more series, figures show the numbers."""
 _LEARNING_RATE, _WINDOW_LEARNING_RATE = 1e-3, 3e-3
 """Without past observations, noise is fitted by ever stiffer fields: at 3e-3 the paper's series diverged."""
 
@@ -60,7 +63,7 @@ class ForecastConfig(AbstractConfig):
     series: str = "series"
     """Column that names the series."""
     time: str = "time"
-    """Column of times, which increase within each series and need not be regular."""
+    """Column of times or dates, which increase within each series and need not be regular."""
     context: tuple[str, ...] = ()
     """Columns that are known from the start of a series, and with --history at all times, also in the future; all
     others are values to forecast."""
@@ -191,7 +194,14 @@ class ForecastConfig(AbstractConfig):
         what = f"Forecasts of {', '.join(kinds)}" if kinds else "Forecasts"
         return TaskData(
             Splits(train_rows, loaded.validation, loaded.test),
-            forecast.WindowSpec(loaded.units, start, "linear", for_new_series=self.hold_out == "series"),
+            forecast.WindowSpec(
+                loaded.units,
+                start,
+                "linear",
+                for_new_series=self.hold_out == "series",
+                names=loaded.names[:_NAMED_SERIES],
+                time_kind=loaded.time_kind,
+            ),
             (f"{what} begin {begin} and are corrected by the model",),
         )
 
@@ -222,6 +232,11 @@ class ForecastConfig(AbstractConfig):
         # More accurate than what is known of noisy series.
         solver = self.solver.build(solve.Solver("midpoint", steps=16), exact=True)
         return forecast.ForecastTask(design=design, solver=solver, spec=spec)
+
+    def load_labelled(self, path: Path, spec: "ForecastSpec | WindowSpec") -> "data.ForecastWindows":
+        if isinstance(spec, forecast.WindowSpec):
+            return data.read_labelled_windows(path, spec.units, time_kind=spec.time_kind)
+        raise ValueError(f"forecasts without --history cannot be evaluated on new data, so {path} was not read")
 
     def resolve_paths(self) -> Self:
         return replace(self, data=absolute_path(self.data, (data.PAPER_SERIES, *data.DYNAMICS)))

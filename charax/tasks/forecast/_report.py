@@ -84,8 +84,8 @@ def _traces(task: ForecastTask, model: eqx.Module, splits: Splits, index: int) -
     )
     rows: list[list[go.Scatter]] = []
     for j in range(mean.shape[1]):
-        band = forecast_traces(times.t, mean[:, j], lower[:, j], upper[:, j], shown=j == 0)
-        rows.append([*band, *(_observed(*part, j) for part in parts)])
+        forecast = forecast_traces(times.t, mean[:, j], lower[:, j], upper[:, j], shown=j == 0)
+        rows.append([*forecast, *(_observed(*part, j) for part in parts)])
     return rows
 
 

@@ -1,7 +1,7 @@
 """Forecasts: Gaussian likelihood with an estimated noise, relative errors, coverage of the prediction intervals."""
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from charax.data import DataWarning, Observations, SeriesColumns, SeriesData, read_forecast_times
+from charax.data import DataWarning, Observations, SeriesColumns, SeriesData, TimeKind, read_forecast_times
 from charax.models import Forecaster, ForecasterDesign, Scaling
 from charax.plotting import Section
 from charax.solve import Outcome, Solver
-from charax.train import AbstractTask, Predictions, Program, Splits, mark_failures, solve_in_batches
+from charax.train import ADDED_LATER, AbstractTask, Predictions, Program, Splits, mark_failures, solve_in_batches
 
 SHOWN_SERIES = 4
 """Series that a figure shows."""
@@ -44,6 +44,8 @@ class ForecastSpec:
     """The longest time since the start of a series, in three digits."""
     names: tuple[str, ...] = ()
     """The names of the first series, which the figures show."""
+    time_kind: TimeKind | None = field(default=None, metadata=ADDED_LATER)
+    """What the times are; None for a run of an earlier version, which did not store it."""
 
     @classmethod
     def from_data(cls, loaded: SeriesData) -> "ForecastSpec":
@@ -64,6 +66,7 @@ class ForecastSpec:
             columns=loaded.columns,
             last_time=float(f"{t.max():.2e}"),
             names=loaded.names[:SHOWN_SERIES],
+            time_kind=loaded.time_kind,
         )
 
 
@@ -133,7 +136,7 @@ class ForecastTask(AbstractTask):
     ) -> Predictions:
         """Forecast the values and their 95% prediction intervals at the times of a file."""
         columns = self.spec.columns
-        request = read_forecast_times(inputs, columns)
+        request = read_forecast_times(inputs, columns, time_kind=self.spec.time_kind)
         mean, lower, upper = self.forecast(model, request.observations)
         far = request.observations.t > _FAR * self.spec.last_time
         if far.any() and self.spec.last_time > 0:
@@ -148,7 +151,7 @@ class ForecastTask(AbstractTask):
         header = [columns.series, columns.time]
         header += [word for name in names for word in (name, f"lower {name}", f"upper {name}")]
         rows = [
-            [name, f"{time:.6g}", *(f"{part[i, j]:.6g}" for j in range(len(names)) for part in (mean, lower, upper))]
+            [name, time, *(f"{part[i, j]:.6g}" for j in range(len(names)) for part in (mean, lower, upper))]
             for i, (name, time) in enumerate(zip(request.names, request.times, strict=True))
         ]
         return mark_failures(
@@ -165,7 +168,7 @@ class ForecastTask(AbstractTask):
             np.asarray(~np.isfinite(mean).all(axis=1)),
             inputs=2,
             names=[
-                f"{inputs}: series {name!r} at time {time:g}"
+                f"{inputs}: series {name!r} at time {time}"
                 for name, time in zip(request.names, request.times, strict=True)
             ],
             reason="the solve failed: the forecast may be far from the training data; ask for earlier times, or train "

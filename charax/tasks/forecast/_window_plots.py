@@ -1,13 +1,15 @@
 """Figures of a forecaster with an inferred state: past observations, forecasts, and what was observed."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 import equinox as eqx
 import numpy as np
+from jaxtyping import Float
 
 from charax.data import ForecastWindows
-from charax.plotting import plot_forecast, save_figure
-from charax.tasks.forecast._window_task import WindowForecastTask
+from charax.plotting import interpolate_observations, plot_forecast, save_figure
+from charax.tasks.forecast._window_task import WindowForecastTask, WindowSpec
 
 _SERIES, _POINTS = 4, 60
 
@@ -32,22 +34,46 @@ def plot_windows(task: WindowForecastTask, model: eqx.Module, windows: ForecastW
         for column, row in enumerate(chosen):
             one = windows.take(np.array([row]))
             clock, mean, lower, upper = forecast_on_grid(task, model, one)
-            length = int(one.past_lengths[0])
-            past, later = (units.restore(part) for part in (one.past_values[0, :length, : len(names)], one.values[0]))
-            before = (one.past_times[0, :length] - one.past_times[0, length - 1]) * units.time_unit
+            later = units.restore(one.values[0])
+            past = _past_of(task, one)
             for j, name in enumerate(names):
                 axis = axes[j, column]
                 observed = [
-                    ("past", before, past[:, j]),
+                    ("past", past.times, past.values[:, j]),
                     ("test", one.times[0] * units.time_unit, later[:, j]),
                 ]
+                if np.isfinite(past.values[:, j]).any():
+                    axis.plot(past.grid, past.path[:, j], color="0.6", linewidth=1.0, label="interpolation")
                 plot_forecast(clock, mean[:, j], lower[:, j], upper[:, j], axis, observed=observed)
                 axis.axvline(0, color="black", linewidth=0.6, alpha=0.5)
                 axes[j, 0].set_ylabel(name)
             axes[-1, column].set_xlabel(f"{units.time} since the last observation")
-            axes[0, column].set_title(f"series {int(one.series[0]) + 1}")
+            axes[0, column].set_title(_title(task.spec, int(one.series[0])))
         axes[0, -1].legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
     return path
+
+
+def _title(spec: WindowSpec, index: int) -> str:
+    name = spec.names[index] if index < len(spec.names) else f"number {index + 1}"
+    return f"{spec.units.series} {name:.30}"
+
+
+class _Past(NamedTuple):
+    """The past observations of a window, and the path through them that the model reads, in the units of the data."""
+
+    times: Float[np.ndarray, "length"]
+    values: Float[np.ndarray, "length values"]
+    grid: Float[np.ndarray, "points"]
+    path: Float[np.ndarray, "points values"]
+
+
+def _past_of(task: WindowForecastTask, one: ForecastWindows) -> _Past:
+    units, length = task.spec.units, int(one.past_lengths[0])
+    times, values = one.past_times[0, :length], one.past_values[0, :length]
+    grid, path = interpolate_observations(times, values, task.design.interpolation)
+    since_last = lambda part: (part - times[-1]) * units.time_unit
+    restore = lambda part: units.restore(part[:, : len(units.values)])
+    return _Past(since_last(times), restore(values), since_last(grid), restore(path))
 
 
 def last_forecast(windows: ForecastWindows) -> np.ndarray:

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from charax.data import DataWarning, ForecastWindows, Standardizer, WindowUnits, read_window_request
+from charax.data import DataWarning, ForecastWindows, Standardizer, TimeKind, WindowUnits, read_window_request
 from charax.fields import Interpolation
 from charax.models import (
     ForecastStart,
@@ -70,6 +70,10 @@ class WindowSpec:
     """The interpolation of past observations."""
     for_new_series: bool = field(default=False, metadata=ADDED_LATER)
     """Whether the intervals are for series that training does not have."""
+    names: tuple[str, ...] = field(default=(), metadata=ADDED_LATER)
+    """The names of the first 1,000 series, for figures."""
+    time_kind: TimeKind | None = field(default=None, metadata=ADDED_LATER)
+    """What the times are; None for a run of an earlier version, which did not store it."""
 
 
 class WindowForecastTask(AbstractTask):
@@ -242,7 +246,7 @@ class WindowForecastTask(AbstractTask):
     ) -> Predictions:
         """Forecast the rows after the last observation of each series in a file, with 95% prediction intervals."""
         units = self.spec.units
-        request = read_window_request(inputs, units)
+        request = read_window_request(inputs, units, time_kind=self.spec.time_kind)
         mean, lower, upper = self.forecast(model, request.windows)
         lead = request.windows.times * units.time_unit
         far = np.asarray([lead[i, j] > _FAR * units.last_time for i, j, _ in request.rows])
@@ -260,7 +264,7 @@ class WindowForecastTask(AbstractTask):
         rows = [
             [
                 request.names[i],
-                f"{time:.6g}",
+                time,
                 *(f"{part[i, j, value]:.6g}" for value in range(len(names)) for part in (mean, lower, upper)),
             ]
             for i, j, time in request.rows
@@ -274,7 +278,7 @@ class WindowForecastTask(AbstractTask):
             Predictions(header, rows, inputs=2, meanings=meanings),
             np.asarray([not np.isfinite(mean[i, j]).all() for i, j, _ in request.rows]),
             inputs=2,
-            names=[f"{inputs}: series {request.names[i]!r} at time {time:g}" for i, _, time in request.rows],
+            names=[f"{inputs}: series {request.names[i]!r} at time {time}" for i, _, time in request.rows],
             reason="the solve failed: the series may be far from the training data; check its scale",
             strict=strict,
         )

@@ -155,7 +155,13 @@ class SeriesConfig(AbstractConfig):
             validation_fraction=self.validation_fraction,
         )
         spec = series.SeriesSpec(
-            loaded.scaling, loaded.classes, loaded.target_standardizer, self.series, self.time, self.target
+            loaded.scaling,
+            loaded.classes,
+            loaded.target_standardizer,
+            self.series,
+            self.time,
+            self.target,
+            loaded.time_kind,
         )
         count = len(loaded.train.lengths)
         rows = train.repeat_rows(count, _STEPS_PER_EPOCH * min(self.loop.batch_size or train.BATCH_SIZE, count))
@@ -235,6 +241,7 @@ class SeriesConfig(AbstractConfig):
             target=spec.target,
             series=spec.series,
             time=spec.time,
+            time_kind=spec.time_kind,
         )
 
     def resolve_paths(self) -> Self:

@@ -3,18 +3,17 @@
 from pathlib import Path
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 import matplotlib as mpl
 import numpy as np
 from jaxtyping import Float
 
 from charax.data import SeriesSplit
-from charax.fields import Interpolation, ObservedPath
-from charax.plotting import C_NODE, save_figure
+from charax.fields import Interpolation
+from charax.plotting import C_NODE, interpolate_observations, save_figure
 from charax.tasks.series._task import SeriesTask
 
-_SERIES, _CHANNELS, _POINTS = 4, 3, 200
+_SERIES, _CHANNELS = 4, 3
+_THIN, _BOLD = 0.9, 2.4
 MOST_ANSWERS = 100
 """After so many observations of a series the model is asked at most: each answer solves the series so far."""
 
@@ -42,9 +41,12 @@ def plot_series(task: SeriesTask, model: eqx.Module, split: SeriesSplit, path: P
             _plot_observations(axes[0, column], task, split, row)
             _plot_outputs(axes[1, column], task, model, split, row)
         axes[0, 0].set_ylabel("value")
-        axes[1, 0].set_ylabel("probability" if spec.classes else spec.target)
+        axes[1, 0].set_ylabel("probability (bold: true class)" if spec.classes else spec.target)
         for axis in axes[:, -1]:
-            axis.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
+            legend = axis.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
+            # The true class of the last series is not that of the others.
+            for line in legend.get_lines():
+                line.set_linewidth(_THIN)
     return path
 
 
@@ -65,10 +67,8 @@ def path_of(
     split: SeriesSplit, row: int, interpolation: Interpolation
 ) -> tuple[Float[np.ndarray, "points"], Float[np.ndarray, "points channels"]]:
     """The times and values of the path through one series, in scaled units."""
-    one = split.take(np.array([row]))
-    path = ObservedPath.interpolate(one.times, one.values, one.lengths, interpolation=interpolation)
-    curve = np.asarray(jax.jit(jax.vmap(path))(jnp.linspace(0, 1, _POINTS))[:, 0])
-    return curve[:, 0], curve[:, 1:]
+    length = int(split.lengths[row])
+    return interpolate_observations(split.times[row, :length], split.values[row, :length], interpolation)
 
 
 def _plot_outputs(axis, task: SeriesTask, model: eqx.Module, split: SeriesSplit, row: int) -> None:
@@ -79,7 +79,7 @@ def _plot_outputs(axis, task: SeriesTask, model: eqx.Module, split: SeriesSplit,
         for label, name in enumerate(task.spec.classes):
             is_true = label == int(split.targets[row])
             colour = colours(label if len(task.spec.classes) <= 10 else label / len(task.spec.classes))
-            axis.plot(times, outputs[:, label], color=colour, linewidth=2.4 if is_true else 0.9, label=name)
+            axis.plot(times, outputs[:, label], color=colour, linewidth=_BOLD if is_true else _THIN, label=name)
         axis.set_ylim(0, 1)
     else:
         scale = task.spec.target_standardizer

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,12 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from charax.data import SeriesScaling, SeriesSplit, Standardizer, read_series
+from charax.data import SeriesScaling, SeriesSplit, Standardizer, TimeKind, read_series
 from charax.models import AbstractSeriesModel, SeriesDesign, drop_values
 from charax.plotting import Section
 from charax.solve import Outcome, Solver
 from charax.train import (
+    ADDED_LATER,
     AbstractTask,
     Predictions,
     Program,
@@ -54,6 +55,8 @@ class SeriesSpec:
     """Column of times, in a table."""
     target: str = "label"
     """Name of what is predicted."""
+    time_kind: TimeKind | None = field(default=None, metadata=ADDED_LATER)
+    """What the times are; None for a run of an earlier version, which did not store it."""
 
     @property
     def outputs(self) -> int:
@@ -144,20 +147,26 @@ class SeriesTask(AbstractTask):
     ) -> Predictions:
         """Predict the class with all probabilities, or the number, of every series in a file."""
         spec = self.spec
-        new = read_series(inputs, spec.scaling, series=spec.series, time=spec.time)
+        new = read_series(inputs, spec.scaling, series=spec.series, time=spec.time, time_kind=spec.time_kind)
         outputs = self.outputs(model, new.split)
         failed = np.asarray(~np.isfinite(outputs).all(axis=1))
+        meanings: tuple[str, ...] = ("series: its name, or its number in the file",)
         if spec.classes:
+            meanings += (
+                "class: the most probable class, and its probability",
+                "probability of …: the probability of each class",
+            )
             header = ["series", "class", "probability", *(f"probability of {name}" for name in spec.classes)]
             rows = [
                 [name, spec.classes[int(np.argmax(row))], *(f"{value:.6g}" for value in (row.max(), *row))]
                 for name, row in zip(new.names, outputs, strict=True)
             ]
         else:
+            meanings += (f"{spec.target}: the expected value, in the units of the training data",)
             header = ["series", spec.target]
             rows = [[name, f"{row[0]:.9g}"] for name, row in zip(new.names, outputs, strict=True)]
         return mark_failures(
-            Predictions(header, rows, shown=3),
+            Predictions(header, rows, shown=3, meanings=meanings),
             failed,
             inputs=1,
             names=[f"{inputs}, series {name!r}" for name in new.names],

@@ -1,5 +1,6 @@
 """`charax train series`: whole series from files to classes, numbers, probabilities over time and figures."""
 
+import contextlib
 import csv
 import json
 import shutil
@@ -9,12 +10,13 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import charax
 from charax.cli import main
 from charax.models import drop_values
 from charax.solve import Solver
-from charax.tasks.series import SeriesConfig, SeriesSpec, SeriesTask
+from charax.tasks.series import SeriesConfig, SeriesSpec, SeriesTask, _plots
 from charax.train import LoopConfig, OptimizerConfig, SolverConfig, from_json, to_json, train
 from tests.tasks.fields import Case, changed_parts, fields_of, shared_cases
 from tests.train.commands import assert_explained
@@ -287,3 +289,33 @@ def test_the_report_shows_series_confusions_and_trajectories(turns):
     said = [trace.y[-1] for trace in sections["Series"].figure.data if trace.legendgroup == "classes"]
     assert said == pytest.approx(run.trained.task.outputs(run.trained.model, run.splits.test)[0], abs=1e-5)
     assert len(sections["Series"].figure.frames) == min(12, len(run.splits.test.lengths))
+
+
+def test_the_columns_of_predictions_are_explained(turns, table, tmp_path, capsys):
+    assert main(["predict", str(turns), str(table), "--output", str(tmp_path / "out.csv")]) == 0
+    explained = capsys.readouterr().out.split("Columns:\n")[1].splitlines()
+    assert [line.split(":")[0].strip() for line in explained] == ["series", "class", "probability of …"]
+
+
+def test_the_figure_says_what_bold_means_and_its_legend_has_no_bold_class(turns, monkeypatch, tmp_path):
+    figure, run = Figure(), charax.load_run(turns)
+    monkeypatch.setattr(_plots, "save_figure", lambda *_, **__: contextlib.nullcontext(figure))
+    _plots.plot_series(run.trained.task, run.trained.model, run.splits.test, tmp_path / "series.png")
+    outputs = figure.axes[-1]
+    assert figure.axes[2].get_ylabel() == "probability (bold: true class)"
+    assert len({line.get_linewidth() for line in outputs.lines}) == 2
+    assert len({line.get_linewidth() for line in outputs.get_legend().get_lines()}) == 1
+
+
+def test_series_of_dates_are_trained_on_and_a_model_of_numbers_refuses_them(table, turns, tmp_path, refuse):
+    header, *rows = table.read_text().splitlines()
+    day = lambda time: f"{np.datetime64('2020-01-01T00:00:00') + np.timedelta64(round(float(time) * 86_400), 's')}"
+    cells = [row.split(",", 2) for row in rows]
+    dated = "\n".join([header, *(f"{name},{day(time)},{rest}" for name, time, rest in cells)])
+    (tmp_path / "days.csv").write_text(dated)
+    data = SeriesConfig(data=str(tmp_path / "days.csv"), target="way").load_data()
+    assert data.spec.time_kind == "date"
+    numbers = SeriesConfig(data=str(table), target="way").load_data()
+    np.testing.assert_allclose(data.splits.train.times, numbers.splits.train.times, atol=1e-4)
+    assert "has dates as times" in refuse("predict", turns, tmp_path / "days.csv", "--output", tmp_path / "out.csv")
+    assert "has dates as times" in refuse("evaluate", turns, "--data", tmp_path / "days.csv")

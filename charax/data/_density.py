@@ -204,7 +204,10 @@ def _check_varied(values: Any, columns: Sequence[str], path: Path) -> None:
     constant = np.flatnonzero(np.ptp(values, axis=0) <= 1e-12 * np.abs(values).max(axis=0))
     if constant.size:
         which = repr(columns[constant[0]]) if columns else f"{constant[0]} (counted from 0)"
-        raise DataError(f"{path}: column {which} is constant, so its density is infinite: remove it")
+        raise DataError(
+            f"{path}: column {which} is constant, so that its density is infinite, and as context it tells nothing: "
+            "remove it"
+        )
 
 
 def _as_levels(

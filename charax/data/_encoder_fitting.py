@@ -35,7 +35,7 @@ def fit_numeric_encoder(table: Table) -> TableEncoder:
     for name, column in table.columns.items():
         if column.kind == "boolean":
             raise DataError(f"{table.path}: column {name!r} has booleans, which have no density: remove it")
-        column_numbers(table, (name,))
+        column_numbers(table, (name,), fix="write numbers instead, or remove the column")
     return TableEncoder(tuple(ColumnEncoder(name, "number") for name in table.names), tuple(_unnamed(table)))
 
 

@@ -21,18 +21,23 @@ from charax.estimators._base import (
     patience_of_matching,
 )
 from charax.estimators._objectives import ConditionalDensityObjective
+from charax.estimators._quantiles import base_points, base_points_with_tails, mixture_quantiles
 from charax.estimators._rows import Rows
 from charax.models.flows import VectorFlowDesign
 
 _POINTS = 64
 """Points of the base distribution that represent a member's density in means and quantiles."""
+_FAR = 20.0
+"""The standard deviations from the mean beyond which all values of a feature are the same to the field: its solution
+would take thousands of steps."""
 
 
 class FlowRegressor(RegressorMixin, AbstractEstimator):
     """A regressor that predicts whole distributions: a flow of the targets whose field reads the features.
 
     The conditional density p(y | X) may have any shape. It is the mean of the densities of an ensemble. Features and
-    targets are standardized. Equal rows are merged into one with the sum of their weights.
+    targets are standardized, and a feature that is more than 20 standard deviations from its mean counts as that far.
+    Equal rows are merged into one with the sum of their weights.
 
     Args:
         method ({"node", "c-node"}, default="c-node"): The field of the flow: a plain neural ODE, or a characteristic
@@ -188,9 +193,7 @@ class FlowRegressor(RegressorMixin, AbstractEstimator):
         objective = ConditionalDensityObjective(
             self._solver_config(), X.shape[1], rows.targets.shape[1], design, self.objective == "likelihood"
         )
-        scaled = rows._replace(
-            inputs=self.input_scale_.apply(rows.inputs), targets=self.output_scale_.apply(rows.targets)
-        )
+        scaled = rows._replace(inputs=self._standardize(rows.inputs), targets=self.output_scale_.apply(rows.targets))
         self._fit_ensemble(objective, scaled, members=self.members)
         return self
 
@@ -206,12 +209,17 @@ class FlowRegressor(RegressorMixin, AbstractEstimator):
         Raises:
             SolveError: If the solve fails for one of the samples.
         """
-        return self._shape(self._points(X).mean(axis=1))
+        X = self._check_X(X)
+        return self._shape(self._map(X, base_points(_POINTS, self._outputs)).mean(axis=(0, 2)))
 
     def predict_quantiles(
         self, X: ArrayLike, quantiles: ArrayLike = (0.025, 0.5, 0.975)
     ) -> Float[np.ndarray, "rows quantiles *outputs"]:
         """Predict quantiles of the distributions, of each target on its own.
+
+        Of a single target, any quantile can be asked for. Those in tails that no training row has reached are what the
+        flows have extrapolated. Of several targets, quantiles are estimated from 64 points of each member, so that
+        only probabilities from 1 / (128 members) on have an answer: those of many samples reach further.
 
         Args:
             X (array-like of shape (n_samples, n_features)): The samples.
@@ -222,15 +230,25 @@ class FlowRegressor(RegressorMixin, AbstractEstimator):
             had two dimensions.
 
         Raises:
-            ValueError: If a probability is not between 0 and 1.
+            ValueError: If a probability is not between 0 and 1, or too near to one of them for several targets.
             SolveError: If the solve fails for one of the samples.
         """
-        probabilities = np.atleast_1d(np.asarray(quantiles, float))
+        X, probabilities = self._check_X(X), np.atleast_1d(np.asarray(quantiles, float))
         if probabilities.ndim != 1 or not ((probabilities > 0) & (probabilities < 1)).all():
             raise ValueError(f"quantiles must be numbers between 0 and 1, such as [0.1, 0.5, 0.9]; got {quantiles}")
+        nearest = np.minimum(probabilities, 1 - probabilities).min(initial=0.5)
+        if self._outputs == 1:
+            z = base_points_with_tails(_POINTS, nearest)
+            return self._shape(mixture_quantiles(self._map(X, z)[..., 0], z[:, 0], probabilities)[..., None])
         # Each of n points stands for the middle of 1/n of the probability.
-        values = np.quantile(self._points(X), probabilities, axis=1, method="hazen")
-        return self._shape(np.moveaxis(values, 0, 1))
+        least = 0.5 / (_POINTS * len(self.ensemble_.params))
+        if nearest < least:
+            raise ValueError(
+                f"quantiles of {self._outputs} targets must be at least {least:g} and at most {1 - least:g}, got "
+                f"{quantiles}: for others, take np.quantile of sample(X, n_samples=100_000) along axis 1"
+            )
+        pooled = np.concatenate(self._map(X, base_points(_POINTS, self._outputs)), axis=1)
+        return self._shape(np.moveaxis(np.quantile(pooled, probabilities, axis=1, method="hazen"), 0, 1))
 
     def sample(
         self, X: ArrayLike, n_samples: int = 1, random_state: Any = None
@@ -252,14 +270,12 @@ class FlowRegressor(RegressorMixin, AbstractEstimator):
         """
         if n_samples < 1:
             raise ValueError(f"n_samples must be at least 1, got {n_samples}")
-        X, random = self._check_X(X), check_random_state(random_state)
-        members, outputs = self.members, len(self.output_scale_.mean)
-        rows = np.repeat(self.input_scale_.apply(X), n_samples, axis=0)
-        z = random.normal(size=(len(rows), outputs))
+        rows, random = np.repeat(self._check_X(X), n_samples, axis=0), check_random_state(random_state)
+        z = random.normal(size=(len(rows), self._outputs))
         # Every member answers for all rows, and each sample takes the answer of a random one.
-        answers = self._ask(np.column_stack([rows, z]), quantiles=1, from_base=True)
-        values = answers[random.randint(members, size=len(rows)), np.arange(len(rows)), 0]
-        return self._shape(self.output_scale_.inverse(values).reshape(len(X), n_samples, outputs))
+        answers = self._ask(np.column_stack([self._standardize(rows), z]), points=1)
+        values = answers[random.randint(len(answers), size=len(rows)), np.arange(len(rows)), 0]
+        return self._shape(self.output_scale_.inverse(values).reshape(-1, n_samples, self._outputs))
 
     def log_prob(self, X: ArrayLike, y: ArrayLike) -> Float[np.ndarray, "rows"]:
         """Compute the log-density of targets given features.
@@ -272,14 +288,17 @@ class FlowRegressor(RegressorMixin, AbstractEstimator):
             The log-densities, an array of shape (n_samples,). They are normalized in the units of the targets.
 
         Raises:
-            ValueError: If the targets do not belong to the samples.
+            ValueError: If the targets do not belong to the samples, or are not finite.
             SolveError: If the solve fails for one of the samples.
         """
         X, y = self._check_X(X), np.asarray(y, np.float64)
-        targets, outputs = y.reshape(len(y), -1), len(self.output_scale_.mean)
-        if targets.shape != (len(X), outputs):
-            raise ValueError(f"y must have {len(X)} rows of {outputs} targets, like X; got the shape {y.shape}")
-        scaled = np.column_stack([self.input_scale_.apply(X), self.output_scale_.apply(targets)])
+        targets = y.reshape(len(y), -1)
+        if targets.shape != (len(X), self._outputs):
+            raise ValueError(f"y must have {len(X)} rows of {self._outputs} targets, like X; got the shape {y.shape}")
+        is_finite = np.isfinite(targets).all(axis=1)
+        if not is_finite.all():
+            raise ValueError(f"y must be finite numbers; row {np.argmin(is_finite)} has {y[np.argmin(is_finite)]}")
+        scaled = np.column_stack([self._standardize(X), self.output_scale_.apply(targets)])
         members = self._ask(scaled)
         mixture = np.logaddexp.reduce(members, axis=0) - np.log(len(members))
         return mixture - np.log(self.output_scale_.std).sum()
@@ -300,12 +319,20 @@ class FlowRegressor(RegressorMixin, AbstractEstimator):
         """
         return float(np.average(self.log_prob(X, y), weights=sample_weight))
 
-    def _points(self, X: ArrayLike) -> Float[np.ndarray, "rows points outputs"]:
-        """Points that represent the distribution of each row, of all members together, in the units of the targets."""
-        X = self._check_X(X)
-        members = self._ask(self.input_scale_.apply(X), quantiles=_POINTS)
-        pooled = np.moveaxis(members, 0, 1).reshape(len(X), -1, members.shape[-1])
-        return self.output_scale_.inverse(pooled)
+    @property
+    def _outputs(self) -> int:
+        return len(self.output_scale_.mean)
+
+    def _standardize(self, X: Float[np.ndarray, "rows features"]) -> Float[np.ndarray, "rows features"]:
+        """What the field reads of the features."""
+        return np.clip(self.input_scale_.apply(X), -_FAR, _FAR)
+
+    def _map(
+        self, X: Float[np.ndarray, "rows features"], z: Float[np.ndarray, "points outputs"]
+    ) -> Float[np.ndarray, "members rows points outputs"]:
+        """Where each member maps points of the base distribution, for each row, in the units of the targets."""
+        columns = np.column_stack([self._standardize(X), np.tile(z.ravel(), (len(X), 1))])
+        return self.output_scale_.inverse(self._ask(columns, points=len(z)))
 
     def _ask(self, inputs: Float[np.ndarray, "rows columns"], **what: Any) -> Float[np.ndarray, "members rows *values"]:
         """The answers of the members to another question than that of the training."""

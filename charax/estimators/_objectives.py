@@ -7,12 +7,9 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 from jax import lax
-from jaxtyping import Array, Bool, Float, Float32, PRNGKeyArray
-from scipy.special import ndtri
-from scipy.stats import qmc
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from charax.estimators._rows import Batch
 from charax.models import (
@@ -140,11 +137,9 @@ class ConditionalDensityObjective(AbstractObjective):
     design: VectorFlowDesign
     by_likelihood: bool = False
     """Train by maximum likelihood instead of flow matching."""
-    quantiles: int = 0
+    points: int = 0
     """What is predicted: 0 for the log-densities of targets, which are then columns after the inputs; else the targets
-    that belong to this many points of the base distribution."""
-    from_base: bool = False
-    """Whether the points of the base distribution, one for every row, are columns after the inputs."""
+    that belong to this many points of the base distribution, which are then columns after the inputs."""
 
     def build(self, key: PRNGKeyArray) -> ContinuousFlow:
         return self.design.build((self.outputs,), key=key)
@@ -161,21 +156,11 @@ class ConditionalDensityObjective(AbstractObjective):
 
     def predict(self, model: ContinuousFlow, inputs: Float[Array, "rows columns"]) -> Float[Array, "rows *values"]:
         context, given = inputs[:, : self.features], inputs[:, self.features :]
-        if not self.quantiles:
+        if not self.points:
             return model.log_prob(given, solver=self.prediction_solver, context=context)
-        rows = len(inputs)
-        z = given if self.from_base else jnp.tile(jnp.asarray(base_points(self.quantiles, self.outputs)), (rows, 1))
-        solution = self.prediction_solver.solve(
-            model.field, z, s0=model.end_time, s1=0.0, context=jnp.repeat(context, self.quantiles, axis=0)
-        )
-        return solution.u.reshape(rows, self.quantiles, self.outputs)
-
-
-def base_points(count: int, dim: int) -> Float32[np.ndarray, "count dim"]:
-    """Points that represent a standard normal distribution, the same in every call: quantiles of equal probability in
-    one dimension, scrambled Sobol points in more."""
-    uniform = (np.arange(count)[:, None] + 0.5) / count if dim == 1 else qmc.Sobol(dim, rng=0).random(count)
-    return ndtri(np.clip(uniform, 1e-6, 1 - 1e-6)).astype(np.float32)
+        z, context = given.reshape(-1, self.outputs), jnp.repeat(context, self.points, axis=0)
+        solution = self.prediction_solver.solve(model.field, z, s0=model.end_time, s1=0.0, context=context)
+        return solution.u.reshape(-1, self.points, self.outputs)
 
 
 @dataclass(frozen=True)

@@ -128,6 +128,9 @@ class Separations(AbstractExperiment):
             for variant in VARIANTS
             if variant.suits(PROBLEMS[problem]) and variant.label in labels
         ]
+        if not pairs:
+            maps = ", ".join(name for name, problem in PROBLEMS.items() if problem.kind == "map")
+            raise ValueError(f"variant {', '.join(labels)} can only learn maps: choose from the problems {maps}")
         jobs = [
             RecordJob(
                 folder / "records" / f"{problem}-{variant.label}.json",

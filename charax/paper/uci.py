@@ -30,6 +30,9 @@ MC_DROPOUT: dict[Name, float] = {
 }
 """Mean test log-likelihood of MC dropout on the same splits, as published."""
 
+SPLITS = 20
+"""The number of published splits of each data set."""
+
 _PROBABILITIES = tuple(i / 20 for i in range(1, 20))
 """The quantiles by which the flow and the forest are compared."""
 
@@ -54,8 +57,8 @@ class UCI(AbstractExperiment):
 
     dataset: tuple[Name, ...] = ()
     """Only these data sets."""
-    splits: int = 20
-    """Splits per data set."""
+    splits: int = SPLITS
+    """Splits per data set, at most 20."""
     method: FlowMethod = "c-node"
     """The field of the flows."""
     members: int = 5
@@ -65,6 +68,8 @@ class UCI(AbstractExperiment):
 
     def run(self, folder: Path, sweep: Sweep) -> Report:
         train.check_range(self, least={"splits": 1, "members": 1, "epochs": 1})
+        if self.splits > SPLITS:
+            raise ValueError(f"splits must be at most {SPLITS}, the number of published ones, got {self.splits}")
         names = self.dataset or tuple(MC_DROPOUT)
         groups = sweep.run_groups([self._jobs(name, folder) for name in names])
         return Report(

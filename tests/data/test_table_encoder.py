@@ -218,11 +218,11 @@ def test_long_notes_are_shortened():
 # ---- densities and targets --------------------------------------------------------------------------
 
 NO_DENSITY = {
-    "text": ("x{0}", r"row 2: column 'b' has 'x0', not a finite number"),
+    "text": ("x{0}", r"row 2: column 'b' has 'x0', not a finite number: write numbers instead, or remove the column"),
     "a date": ("2020-01-{0:02d}", "row 2: column 'b' has '2020-01-00', not a finite number"),
     "a boolean": ("True", "column 'b' has booleans, which have no density: remove it"),
-    "missing": ("", "row 2: column 'b' has nothing, not a finite number"),
-    "constant": ("7", "column 'b' is constant"),
+    "missing": ("", "row 2: column 'b' has nothing, not a finite number: fill it, or remove such rows"),
+    "constant": ("7", r"column 'b' is constant, .*, and as context it tells nothing: remove it"),
 }
 
 

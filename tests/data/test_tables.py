@@ -157,6 +157,12 @@ def test_blank_lines_and_rows_of_empty_cells_are_skipped_and_counted(tmp_path):
     assert table.row(1).endswith("t.csv, row 7")
 
 
+def test_a_missing_cell_of_a_single_column_is_no_blank_line(tmp_path):
+    table = read_text(tmp_path, 'a\n1\n\n""\n  \n2\nNA\n\n')
+    np.testing.assert_array_equal(table.column("a").values, [1, np.nan, 2, np.nan])
+    assert table.numbers == [2, 4, 6, 7]
+
+
 def test_spaces_around_cells_are_not_part_of_them(tmp_path):
     table = read_text(tmp_path, "a , b\n 1 , x \n , y\n2,x\n")
     assert table.names == ["a", "b"]

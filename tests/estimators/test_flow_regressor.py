@@ -1,11 +1,15 @@
 """Conditional densities: normalized in the units of the targets, with the mean and quantiles that belong to them."""
 
+import copy
+
 import numpy as np
 import pytest
+from scipy.stats import norm
 from sklearn.base import clone
 
 from charax.data import sample_toy
 from charax.estimators import FlowDensity, FlowRegressor
+from charax.estimators._quantiles import base_points_with_tails, mixture_quantiles
 
 GENERATOR = np.random.default_rng(0)
 X = GENERATOR.uniform(-1, 1, (300, 1))
@@ -48,6 +52,24 @@ def test_quantiles_have_their_probabilities_under_the_densities(fitted, density)
     np.testing.assert_allclose(found, np.broadcast_to(probabilities, (3, 5)), atol=0.03)
 
 
+@pytest.mark.parametrize("probability", [1e-6, 1 / 256, 1 / 64])
+def test_quantiles_in_the_tails_have_their_probabilities_under_the_densities(fitted, probability):
+    lower, upper = fitted.predict_quantiles(ASKED, [probability, 1 - probability]).T
+    for x, low, high in zip(ASKED[:, 0], lower, upper, strict=True):
+        for outwards in (low - np.linspace(0, 100, 2_001), high + np.linspace(0, 100, 2_001)):
+            beyond = np.exp(fitted.log_prob(np.full((2_001, 1), x), outwards)).sum() * 0.05
+            assert beyond == pytest.approx(probability, rel=0.25)
+
+
+def test_quantiles_of_a_mixture_are_those_of_its_distribution():
+    means, deviations = np.array([[0.0], [-3.0]]), np.array([[0.5], [2.0]])
+    z = base_points_with_tails(64, 1e-8)[:, 0]
+    probabilities = np.array([1e-8, 1e-3, 0.3, 0.5, 0.9, 1 - 1e-8])
+    (found,) = mixture_quantiles((means + deviations * z)[:, None], z, probabilities)
+    smaller = np.where(probabilities < 0.5, norm.cdf(found, means, deviations), norm.sf(found, means, deviations))
+    np.testing.assert_allclose(smaller.mean(axis=0), np.minimum(probabilities, 1 - probabilities), rtol=0.02)
+
+
 def test_samples_have_the_quantiles(fitted):
     samples = fitted.sample(ASKED, 2_000, random_state=0)
     assert samples.shape == (3, 2_000)
@@ -56,6 +78,19 @@ def test_samples_have_the_quantiles(fitted):
     np.testing.assert_allclose(np.quantile(samples, [0.25, 0.5, 0.75], axis=1).T / spread, expected / spread, atol=0.25)
     np.testing.assert_array_equal(fitted.sample(ASKED, 3, random_state=1), fitted.sample(ASKED, 3, random_state=1))
     assert not np.allclose(fitted.sample(ASKED, 3, random_state=1), fitted.sample(ASKED, 3, random_state=2))
+
+
+def test_samples_are_those_of_the_members_that_were_fitted(fitted):
+    other = copy.deepcopy(fitted).set_params(members=5)
+    np.testing.assert_array_equal(other.sample(ASKED, 3, random_state=1), fitted.sample(ASKED, 3, random_state=1))
+
+
+def test_features_beyond_20_standard_deviations_count_as_20(fitted):
+    """So that a code for a missing value does not take thousands of steps."""
+    mean, deviation = fitted.input_scale_.mean[0], fitted.input_scale_.std[0]
+    far, limit = np.array([[1e6], [-999_999.0]]), mean + deviation * np.array([[20.0], [-20.0]])
+    np.testing.assert_allclose(fitted.predict(far), fitted.predict(limit), rtol=1e-5)
+    np.testing.assert_allclose(fitted.log_prob(far, [100.0, 100.0]), fitted.log_prob(limit, [100.0, 100.0]), rtol=1e-5)
 
 
 def test_the_features_tell_more_than_a_normal_distribution_of_all_targets(fitted):
@@ -121,6 +156,8 @@ def test_bad_questions_are_answered_with_a_sentence(fitted):
         fitted.predict_quantiles(ASKED, [0.5, 1.0])
     with pytest.raises(ValueError, match="y must have 3 rows of 1 targets"):
         fitted.log_prob(ASKED, Y[:2])
+    with pytest.raises(ValueError, match="y must be finite numbers; row 1 has nan"):
+        fitted.log_prob(ASKED, [100.0, np.nan, 100.0])
     with pytest.raises(ValueError, match="n_samples must be at least 1"):
         fitted.sample(ASKED, 0)
 
@@ -132,6 +169,8 @@ def test_several_targets_have_a_joint_density():
     both = FlowRegressor(members=1, width=32, max_iter=100, random_state=0).fit(X, targets)
     assert both.predict(ASKED).shape == (3, 2)
     assert both.predict_quantiles(ASKED, [0.5]).shape == (3, 1, 2)
+    with pytest.raises(ValueError, match=r"quantiles of 2 targets must be at least 0\.0078"):
+        both.predict_quantiles(ASKED, [1e-3])
     samples = both.sample(ASKED[:1], 1_000, random_state=0)[0]
     assert np.corrcoef(samples.T)[0, 1] > 0.9  # the common noise
     alone = sum(

@@ -121,7 +121,7 @@ def test_matching_learns_the_velocity_of_the_closed_form():
 
 
 @pytest.mark.usefixtures("x64")
-@pytest.mark.parametrize("name", ["linear", "cosine"])
+@pytest.mark.parametrize("name", PATHS)
 @pytest.mark.parametrize("t", [0.1, 0.5, 0.8])
 def test_the_minimum_of_matching_is_the_velocity_of_the_closed_form(name, t):
     """Of affine fields between N(0.5, 0.8) and N(0, 1), with the expectation by quadrature: to 1e-9."""

@@ -64,6 +64,14 @@ def test_paths_are_matched_for_maps_only():
     )
 
 
+def test_variants_for_maps_are_refused_without_a_map(tmp_path):
+    experiment = Separations(problem=("xor", "spirals"), variant=("mlp", "node-matched"))
+    with pytest.raises(
+        ValueError, match="variant mlp, node-matched can only learn maps: choose from the problems swap, reverse"
+    ):
+        experiment.run(tmp_path, Sweep())
+
+
 @pytest.mark.slow
 def test_crossing_paths_are_matched_by_a_c_node_that_reads_u0_and_not_by_a_plain_node(tmp_path):
     labels = ("node-matched", "c-node-k2-u0-matched", "mlp")

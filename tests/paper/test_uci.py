@@ -9,6 +9,7 @@ from sklearn.metrics import mean_pinball_loss
 
 from charax.data import UCI, DataError, UCISplit, load_uci
 from charax.paper import uci
+from charax.train import Sweep
 from tests.paper.cases import write_uci
 
 
@@ -69,6 +70,12 @@ def test_forest_quantiles_are_those_of_the_noise():
 
 def test_every_data_set_has_a_published_number():
     assert set(uci.MC_DROPOUT) == set(UCI)
+
+
+def test_more_splits_than_there_are_published_are_refused_before_any_is_computed(tmp_path):
+    with pytest.raises(ValueError, match="splits must be at most 20, the number of published ones, got 25"):
+        uci.UCI(splits=25).run(tmp_path, Sweep())
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_result_of_other_defaults_is_refused(tmp_path):

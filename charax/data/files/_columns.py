@@ -12,6 +12,11 @@ from charax.data._errors import DataError
 from charax.data.files._numbers import wrong_numbers
 from charax.data.files._table import Column, Table
 
+CORRECT = "correct it, or remove such rows"
+"""What to do about a cell that is not what is expected."""
+_FILL = "fill it, or remove such rows"
+"""What to do about an empty one."""
+
 
 class Columns(NamedTuple):
     """Some columns of a file, with a finite number in every row.
@@ -94,16 +99,16 @@ def require_series_columns(table: Any, series: str, time: str) -> None:
     require_columns(table, (series, time), hint=hint)
 
 
-def column_numbers(table: Table, names: Sequence[str]) -> Float64[np.ndarray, "rows columns"]:
-    """Convert columns to numbers, which must be finite in every row."""
+def column_numbers(table: Table, names: Sequence[str], *, fix: str = CORRECT) -> Float64[np.ndarray, "rows columns"]:
+    """Convert columns to numbers, which must be finite in every row; `fix` is what to do about one that is not."""
     out = np.empty((len(table), len(names)))
     for j, name in enumerate(names):
         column = table.column(name)
-        check_numbers(table, name, column)
+        check_numbers(table, name, column, fix=fix)
         out[:, j] = column.values
         wrong = ~np.isfinite(out[:, j])
         if wrong.any():
-            refuse_cells(table, name, wrong, "a finite number")
+            refuse_cells(table, name, wrong, "a finite number", fix=fix)
     return out
 
 
@@ -129,17 +134,20 @@ def find_column_dates(table: Table, name: str, texts: Sequence[str]) -> str | No
         ) from None
 
 
-def check_numbers(table: Table, name: str, column: Column) -> None:
+def check_numbers(table: Table, name: str, column: Column, *, fix: str = CORRECT) -> None:
     """Refuse a column of dates or texts, by the first cell because of which it is one."""
     if column.kind == "date":
-        refuse_cells(table, name, ~column.missing, "a finite number")
+        refuse_cells(table, name, ~column.missing, "a finite number", fix=fix)
     if column.kind == "text":
         wrong = np.asarray([*wrong_numbers(column.categories), True])[column.values]
-        refuse_cells(table, name, wrong, "a finite number")
+        refuse_cells(table, name, wrong, "a finite number", fix=fix)
 
 
-def refuse_cells(table: Table, name: str, wrong: Bool[np.ndarray, "rows"], expected: str) -> NoReturn:
+def refuse_cells(
+    table: Table, name: str, wrong: Bool[np.ndarray, "rows"], expected: str, *, fix: str = CORRECT
+) -> NoReturn:
     """Raise the error about cells that are not what is expected. It names the first of them in the file."""
     rows = np.flatnonzero(wrong)
-    row = int(rows[np.argmin(table.records[rows])])
-    raise DataError(f"{table.row(row)}: column {name!r} has {table.column(name).cell(row)}, not {expected}")
+    row, column = int(rows[np.argmin(table.records[rows])]), table.column(name)
+    what = _FILL if column.missing[row] else fix
+    raise DataError(f"{table.row(row)}: column {name!r} has {column.cell(row)}, not {expected}: {what}")

@@ -50,6 +50,7 @@ def read_excel(path: Path, request: TableRequest) -> Table:
         ["" if pd.isna(name) else str(name).strip() for name in names],
         lambda: range(2, len(frame) + 2),
         request,
+        has_blank_lines=True,
     )
 
 

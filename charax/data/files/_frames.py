@@ -29,8 +29,12 @@ def make_table(
     request: TableRequest,
     *,
     decimal: str = ".",
+    has_blank_lines: bool = False,
 ) -> Table:
-    """Make a table of a data frame whose columns are in the order of `names`."""
+    """Make a table of a data frame whose columns are in the order of `names`.
+
+    Records that are empty in every column are left out; those of a single column only if blank lines are among them.
+    """
     locate = cache(locate)
     kept = [position for position, name in enumerate(names) if is_column(name)]
     columns: dict[str, Column] = {}
@@ -49,7 +53,8 @@ def make_table(
             ) from None
         except TypeError:
             raise DataError(f"{path}: column {name!r} has lists or other objects: give one value per row") from None
-    records = _nonempty_records(len(frame), columns.values())
+    keeps_all = len(columns) == 1 and not has_blank_lines
+    records = np.arange(len(frame)) if keeps_all else _nonempty_records(len(frame), columns.values())
     if not len(records):
         raise DataError(f"{path} has no rows of data")
     return Table(path, columns, records, locate, unnamed=len(names) - len(kept))

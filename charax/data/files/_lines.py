@@ -124,12 +124,18 @@ def check_lines(path: Path, columns: int) -> None:
 
 def scan_records(path: Path, separator: str) -> Iterator[tuple[int, int]]:
     """Iterate over the line and the number of cells of each record, the header first. Blank lines are skipped."""
-    before = 0
+    before, last = 0, ""
+
+    def lines(file: IO[str]) -> Iterator[str]:
+        nonlocal last
+        while last := file.readline():
+            yield last
+
     try:
         with unlimited_cells(), open_text(path) as file:
-            reader = csv.reader(file, delimiter=separator, skipinitialspace=True, strict=True)
+            reader = csv.reader(lines(file), delimiter=separator, skipinitialspace=True, strict=True)
             for row in reader:
-                if len(row) > 1 or (row and row[0].strip()):
+                if len(row) > 1 or last.strip():  # a quoted cell without text is not a blank line
                     yield reader.line_num, len(row)
                 before = reader.line_num
     except csv.Error as error:

@@ -189,6 +189,9 @@ def test_samples_of_a_density_given_columns_keep_them(given_a, tmp_path, ask, re
     with np.load(tmp_path / "new.npz") as drawn:
         np.testing.assert_allclose(drawn["x"][:, 0], [5, 15] * 3, rtol=1e-5)
         assert len(np.unique(drawn["x"][:, 1])) == 6
+    (tmp_path / "a.csv").write_text('a\n5\n""\n\n')
+    reason = refuse("sample", given_a, "-n", 4, "--context", tmp_path / "a.csv")
+    assert "a.csv, row 3: column 'a' has nothing, not a finite number: fill it, or remove such rows" in reason
 
 
 def test_a_density_without_context_takes_none(flow, tmp_path, refuse):

@@ -248,7 +248,8 @@ class SeriesForecaster(AbstractEstimator):
             SolveError: If the solve fails for one of the series.
         """
         mean, std, _ = self._forecast(X, times, at)
-        return self._clip(self.units_.expect(mean, std))
+        # A standard deviation that was widened contains 95% of the errors, and may be larger than they are.
+        return self._clip(self.units_.expect(mean, std / np.maximum(self.calibration_, 1)))
 
     def predict_interval(
         self, X: ArrayLike, times: ArrayLike = None, at: ArrayLike = None

@@ -139,7 +139,7 @@ class WindowForecastTask(AbstractTask):
         observed = ~jnp.isnan(values)
         count = jnp.maximum(observed.sum(axis=(1, 2)), 1)
         truth = jnp.where(observed, values, 0)
-        error = jnp.where(observed, units.expect(mean, std, jnp) - units.restore(truth, jnp), 0)
+        error = jnp.where(observed, self._expect(model, mean, std, jnp) - units.restore(truth, jnp), 0)
         error = error / jnp.asarray(units.value_scale)
         inside = observed & (jnp.abs(truth - mean) <= _HALF_WIDTH * units.widen(jnp.asarray(batch.times), std, jnp))
         each = lambda value: jnp.broadcast_to(value.max(), len(values)).astype(float)
@@ -174,7 +174,7 @@ class WindowForecastTask(AbstractTask):
         windows: ForecastWindows = splits.validation
         mean, std = self._scaled(model, windows)
         linear, _ = self._scaled(model.scale_correction(0.0), windows)
-        errors = {kept: self._squared_errors(windows, linear + kept * (mean - linear), std) for kept in _KEPT}
+        errors = {kept: self._squared_errors(model, windows, linear + kept * (mean - linear), std) for kept in _KEPT}
         kept = choose_correction(errors, windows.series)
         if kept < 1:
             say(f"Differences from the linear forecast are kept to {kept:.0%}, as validation asks for")
@@ -188,10 +188,16 @@ class WindowForecastTask(AbstractTask):
         return model.calibrate(jnp.asarray(factors, jnp.float32)), {}
 
     def _squared_errors(
-        self, windows: ForecastWindows, mean: np.ndarray, std: np.ndarray
+        self, model: WindowEnsemble, windows: ForecastWindows, mean: np.ndarray, std: np.ndarray
     ) -> Float[np.ndarray, "windows horizon values"]:
         units = self.spec.units
-        return np.square((units.expect(mean, std) - units.restore(windows.values)) / np.asarray(units.value_scale))
+        error = self._expect(model, mean, std) - units.restore(windows.values)
+        return np.square(error / np.asarray(units.value_scale))
+
+    def _expect(self, model: WindowEnsemble, mean: Any, std: Any, xp: Any = np) -> Any:
+        """Expected values. Of standard deviations that were widened, to contain 95% of the errors of other series, too,
+        it is the learned ones that are like the errors."""
+        return self.spec.units.expect(mean, std / xp.maximum(xp.asarray(model.calibration), 1), xp)
 
     def forecast(
         self, model: eqx.Module, windows: ForecastWindows, *, batch_size: int = 256
@@ -211,12 +217,13 @@ class WindowForecastTask(AbstractTask):
         assert isinstance(model, WindowEnsemble)
         mean, std = self._scaled(model, windows, batch_size=batch_size)
         half = _HALF_WIDTH * self.spec.units.widen(windows.times, std)
-        return self._restore(mean, std, half)
+        return self._restore(model, mean, std, half)
 
-    def _restore(self, mean: Any, std: Any, half: Any, xp: Any = np) -> tuple[Any, Any, Any]:
+    def _restore(self, model: WindowEnsemble, mean: Any, std: Any, half: Any, xp: Any = np) -> tuple[Any, Any, Any]:
         """Into the units of the data; what is transformed was never negative in training, and is not in a forecast."""
         units = self.spec.units
-        found = units.expect(mean, std, xp), units.restore(mean - half, xp), units.restore(mean + half, xp)
+        expected = self._expect(model, mean, std, xp)
+        found = expected, units.restore(mean - half, xp), units.restore(mean + half, xp)
         return tuple(xp.maximum(part, 0) for part in found) if units.transforms else found  # pyright: ignore[reportReturnType]
 
     def _scaled(
@@ -302,7 +309,7 @@ class WindowForecastTask(AbstractTask):
             is_fine = jnp.diff(lead, axis=1, prepend=0).max(axis=1) <= 1.001 * units.longest_gap
             mean = jnp.where(is_fine[:, None, None] | (solver.steps is None), mean, jnp.nan)
             half = _HALF_WIDTH * units.widen(lead / units.time_unit, std, jnp)
-            return self._restore(mean, std, half, jnp)
+            return self._restore(model, mean, std, half, jnp)
 
         columns = {"known": ("horizon", len(units.known))} if units.known else {}
         return {

@@ -313,6 +313,22 @@ def test_a_correction_is_kept_if_it_is_better_by_more_than_chance():
     assert choose_correction({1.0: 2 * linear, 0.0: linear}, series) == 0
 
 
+def test_expected_values_do_not_depend_on_how_wide_intervals_are(tmp_path):
+    """Of logarithms the expected value is above the median by the variance, which is not that of wide intervals."""
+    path = tmp_path / "positive.csv"
+    lines = [f"{i},{t},{np.exp(np.sin(t + i)):.4f}" for i in range(6) for t in range(12)]
+    path.write_text("\n".join(["series,time,u", *lines]))
+    config = ForecastConfig(data=str(path), history=4, horizon=3, hold_out="series", transform="log", width=4)
+    loaded = config.load_data()
+    task = config.build_task(loaded.spec)
+    model = task.build(jax.random.key(0))
+    found = [task.forecast(each, loaded.splits.test) for each in (model, model.calibrate(jnp.full(1, 3.0)))]
+    np.testing.assert_allclose(found[0][0], found[1][0], rtol=0.02)  # but for how members differ
+    median = task.spec.units.restore(task._scaled(model, loaded.splits.test)[0])
+    assert (found[0][0] > 1.01 * median).mean() > 0.9
+    assert (found[1][2] > found[0][2]).all()
+
+
 def test_intervals_for_new_series_are_those_of_students_t(run):
     """The same model, calibrated for later times of the series and for series that are not in the training data."""
     loaded = charax.load_run(run)

@@ -47,7 +47,7 @@ def plot_windows(task: WindowForecastTask, model: eqx.Module, windows: ForecastW
                 plot_forecast(clock, mean[:, j], lower[:, j], upper[:, j], axis, observed=observed)
                 axis.axvline(0, color="black", linewidth=0.6, alpha=0.5)
                 axes[j, 0].set_ylabel(name)
-            axes[-1, column].set_xlabel(f"{units.time} since the last observation")
+            axes[-1, column].set_xlabel(task.spec.lead_label)
             axes[0, column].set_title(_title(task.spec, int(one.series[0])))
         axes[0, -1].legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
     return path

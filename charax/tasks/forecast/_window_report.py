@@ -25,7 +25,7 @@ def report_windows(task: WindowForecastTask, model: eqx.Module, splits: Splits) 
         f"{number}": _traces(task, model, splits.test.take(np.array([row])))
         for number, row in enumerate(chosen, start=1)
     }
-    figure = sliding_figure(frames, units.values, f"{units.time} since the last observation")
+    figure = sliding_figure(frames, units.values, task.spec.lead_label)
     text = (
         "The state is inferred from the past observations and continued from there; the shaded interval should contain "
         "95% of the later observations of the test split."

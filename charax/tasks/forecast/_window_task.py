@@ -75,6 +75,12 @@ class WindowSpec:
     time_kind: TimeKind | None = field(default=None, metadata=ADDED_LATER)
     """What the times are; None for a run of an earlier version, which did not store it."""
 
+    @property
+    def lead_label(self) -> str:
+        """The label of an axis of times after the past observations."""
+        unit = ", in days" if self.time_kind == "date" else ""
+        return f"{self.units.time} since the last observation{unit}"
+
 
 class WindowForecastTask(AbstractTask):
     """Learn how series continue from windows of past observations.

@@ -92,6 +92,7 @@ def test_dates_of_forecasts_are_those_of_the_file(run, tmp_path, ask, refuse):
     answer = ask("predict", run, new, "--output", tmp_path / "out.csv")
     assert (answer["predictions"], answer["failed"]) == (3, 0)
     assert [row["day"] for row in rows_of(tmp_path / "out.csv")] == days
+    assert charax.load_run(run).trained.task.spec.lead_label == "day since the last observation, in days"
     write(new, "Rome,1,1,2,0", "Rome,2,,,0")
     assert "give dates" in refuse("predict", run, new, "--output", tmp_path / "none.csv")
 

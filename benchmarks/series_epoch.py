@@ -22,6 +22,7 @@ from charax.train import LoopConfig, fit, tune_process
 
 RESULTS = ROOT / "docs" / "results" / "irregular" / "epoch.json"
 SERIES, LENGTH, CHANNELS = 1_000, 200, 3
+LENGTHS = (50, LENGTH)
 STEPS = (1, 16)
 
 
@@ -88,10 +89,16 @@ def main() -> None:
     asked = parser.parse_args()
     tune_process()
     rows = [{"method": method, **time_epochs(method, asked.epochs)} for method in asked.method]
-    adjoints: tuple[Adjoint, ...] = ("checkpoint", "backsolve")
+    adjoints: tuple[Adjoint, ...] = ("checkpoint", "backsolve", "direct")
     memory = [
-        {"adjoint": adjoint, "steps_per_observation": steps, "bytes": step_memory(steps, adjoint)}
+        {
+            "adjoint": adjoint,
+            "observations": length,
+            "steps_per_observation": steps,
+            "bytes": step_memory(steps, adjoint, length=length),
+        }
         for adjoint in adjoints
+        for length in LENGTHS
         for steps in STEPS
     ]
     answer = {"cores": len(os.sched_getaffinity(0)), "rows": rows, "memory": memory}

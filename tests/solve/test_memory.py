@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import pytest
 
 from charax.fields import PlainField
+from charax.models import SeriesDesign
 from charax.nn import Apply, Chain, Conv, InstanceNorm, mlp
 from charax.solve import Solver
 
@@ -30,6 +31,21 @@ def test_memory_of_a_gradient_from_50_to_1000_steps(adjoint, most):
     few, many = gradient_memory(adjoint, 50), gradient_memory(adjoint, 1000)
     assert few > 256 * 32 * 4  # the figure is there and counts at least one state
     assert many <= most * few
+
+
+@pytest.mark.parametrize("adjoint", ["checkpoint", "backsolve"])
+def test_memory_of_a_gradient_along_an_observed_path_hardly_grows_with_the_steps(adjoint):
+    """Between two observations of a series."""
+    model = SeriesDesign("cde", width=8, state_dim=4).build(2, 2, key=jax.random.key(0))
+    model, static = eqx.partition(model, eqx.is_inexact_array)
+
+    def memory(steps: int) -> int:
+        solver = Solver("midpoint", steps=steps, adjoint=adjoint)
+        loss = lambda model, *series: eqx.combine(model, static)(*series, solver=solver).values.sum()
+        series = jnp.zeros((16, 20)), jnp.zeros((16, 20, 2)), jnp.full(16, 20)
+        return jax.jit(jax.grad(loss)).lower(model, *series).compile().memory_analysis().temp_size_in_bytes
+
+    assert memory(16) < 1.3 * memory(1)
 
 
 def test_direct_keeps_the_results_of_convolutions_and_little_else():

@@ -3,7 +3,7 @@
 CHARAX_DATA=… python -m benchmarks.series_training --seeds 2
 
 Both start from the same weights and see the same dropped observations, as in `charax reproduce irregular`; epochs,
-mini-batches, augmentation, optimizer and averaged weights have the same settings. Results are added to
+mini-batches, augmentation, optimizer and averaged weights are the same. Results are added to
 docs/results/irregular/torchcde.jsonl, and what is there is not repeated.
 """
 
@@ -56,7 +56,7 @@ def train_charax(config: SeriesConfig, data: TaskData) -> dict[str, Any]:
 
 
 def prepare_torchcde(config: SeriesConfig, data: TaskData, peer: Peer) -> None:
-    """Give torchcde our series, initial weights and settings."""
+    """Give torchcde our series, initial weights and recipe."""
     train, test = data.splits.train, data.splits.test
     assert isinstance(train, SeriesSplit)
     design = config.design(data.spec)

@@ -21,7 +21,7 @@ from charax.estimators._objectives import AbstractObjective
 from charax.estimators._rows import Batch, Rows
 from charax.estimators._series_rows import SeriesArrays
 from charax.models import WindowDesign, WindowForecaster, forecast_losses
-from charax.train import conformal_quantile
+from charax.train import conformal_quantile, root_mean_square
 
 _LEVEL = 0.95
 _HALF_WIDTH = NormalDist().inv_cdf(0.5 + _LEVEL / 2)
@@ -97,6 +97,7 @@ class SeriesForecaster(AbstractEstimator):
         best_loss_ (float): The loss of the selected weights.
         units_ (WindowUnits): The units of the channels and of time.
         calibration_ (ndarray of shape (n_channels,)): The factor by which the intervals were widened.
+        error_ratio_ (ndarray of shape (n_channels,)): The size of errors, in units of the widened standard deviations.
         ensemble_ (Ensemble): The selected weights; `ensemble_.model(i)` is member number i.
 
     ```python
@@ -226,6 +227,7 @@ class SeriesForecaster(AbstractEstimator):
         groups = len(np.unique(np.concatenate([part.series for part in aside]))) if by_series else None
         quantiles = [conformal_quantile(one, _LEVEL, groups=groups) for one in each]
         self.calibration_ = np.asarray(quantiles) / _HALF_WIDTH
+        self.error_ratio_ = np.asarray([root_mean_square(one) for one in each]) / self.calibration_
         return self
 
     def predict(
@@ -248,8 +250,7 @@ class SeriesForecaster(AbstractEstimator):
             SolveError: If the solve fails for one of the series.
         """
         mean, std, _ = self._forecast(X, times, at)
-        # A standard deviation that was widened contains 95% of the errors, and may be larger than they are.
-        return self._clip(self.units_.expect(mean, std / np.maximum(self.calibration_, 1)))
+        return self._clip(self.units_.expect(mean, self.error_ratio_ * std))
 
     def predict_interval(
         self, X: ArrayLike, times: ArrayLike = None, at: ArrayLike = None

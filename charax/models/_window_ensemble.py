@@ -59,6 +59,12 @@ class WindowEnsemble(eqx.Module):
         """The factor of the standard deviations."""
         return jnp.exp(jax.lax.stop_gradient(self.members.log_calibration[0]))
 
+    @property
+    def error_ratio(self) -> Float[Array, "values"]:
+        """The size of errors, in units of the standard deviations, which are wider if intervals have to be; 1 before it
+        is measured."""
+        return jnp.exp(jax.lax.stop_gradient(self.members.log_error_ratio[0]))
+
     def member(self, number: int) -> WindowForecaster:
         """One of the forecasters.
 
@@ -82,17 +88,20 @@ class WindowEnsemble(eqx.Module):
         scaled = eqx.filter_vmap(lambda member: member.scale_correction(factor))(self.members)
         return eqx.tree_at(lambda it: it.members, self, scaled)
 
-    def calibrate(self, factor: Float[Array, "values"]) -> "WindowEnsemble":
+    def calibrate(self, factor: Float[Array, "values"], error_ratio: Float[Array, "values"]) -> "WindowEnsemble":
         """Scale the standard deviations, as measured on data that the members have not seen.
 
         Args:
             factor: The factor of the standard deviations of each value.
+            error_ratio: The root mean squared error of each value, in units of the scaled standard deviations.
 
         Returns:
             The calibrated ensemble.
         """
         shifted = self.members.log_calibration + jnp.log(factor)
-        return eqx.tree_at(lambda it: it.members.log_calibration, self, shifted)
+        ratios = jnp.zeros_like(self.members.log_error_ratio) + jnp.log(error_ratio)
+        where = lambda it: (it.members.log_calibration, it.members.log_error_ratio)
+        return eqx.tree_at(where, self, (shifted, ratios))
 
     def __call__(
         self,

@@ -116,7 +116,8 @@ class WindowDesign:
         head = eqx.tree_at(lambda it: it.weight, head, 0.1 * head.weight)
         skip = Linear(values + known, self.state_dim, bias=False, key=skip_key)
         anchor_weight = jnp.zeros(()) if self.start == "last" else None
-        return WindowForecaster(encoder, skip, field, head, jnp.zeros(values), anchor_weight, self.damping, self.latent)
+        calibration = jnp.zeros(values), jnp.zeros(values)
+        return WindowForecaster(encoder, skip, field, head, *calibration, anchor_weight, self.damping, self.latent)
 
     def count(self, values: int, known: int) -> int:
         """Count the parameters without allocating them.
@@ -152,7 +153,10 @@ class WindowForecaster(eqx.Module):
     head: Linear
     """From a state to the correction, and the inverse of softplus of the standard deviations."""
     log_calibration: Float[Array, "values"]
-    """The logarithm of a factor of the standard deviations that is not learned but measured on validation data."""
+    """The logarithm of a factor of the standard deviations that is not learned but measured on validation data: such
+    that intervals contain what they should."""
+    log_error_ratio: Float[Array, "values"]
+    """The logarithm of the size of errors on validation data, in units of these standard deviations."""
     anchor_weight: Float[Array, ""] | None
     """What is corrected is this weight of the anchor, and the rest of the last values; None for the anchor. It is not
     learned but chosen on validation data."""

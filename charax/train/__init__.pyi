@@ -32,6 +32,7 @@ from ._inference import sample as sample
 from ._intervals import conformal_quantile as conformal_quantile
 from ._intervals import proportion_interval as proportion_interval
 from ._intervals import rmse_interval as rmse_interval
+from ._intervals import root_mean_square as root_mean_square
 from ._json import from_json as from_json
 from ._json import to_json as to_json
 from ._launch import launch as launch

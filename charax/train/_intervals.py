@@ -60,6 +60,26 @@ def rmse_interval(squared_errors: Sequence[float] | np.ndarray) -> tuple[float, 
     return math.sqrt(max(mean - half, 0.0)), math.sqrt(mean + half)
 
 
+def root_mean_square(scores: Float[np.ndarray, "*_"]) -> float:
+    """Compute the root of the mean square.
+
+    Args:
+        scores: Numbers, of which those that are not finite are left out.
+
+    Returns:
+        The root, above 0; 1 if there are no scores.
+
+    ```python
+    import numpy as np
+    from charax.train import root_mean_square
+
+    assert root_mean_square(np.array([3.0, np.nan, 3.0])) == 3
+    ```
+    """
+    known = scores[np.isfinite(scores)]
+    return max(float(np.sqrt(np.mean(np.square(known)))), 1e-6) if len(known) else 1.0
+
+
 def conformal_quantile(scores: Float[np.ndarray, "*_"], level: float, *, groups: int | None = None) -> float:
     """Compute the quantile of scores that a new score lies below with at least the given probability.
 

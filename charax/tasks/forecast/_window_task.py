@@ -36,6 +36,7 @@ from charax.train import (
     Splits,
     conformal_quantile,
     mark_failures,
+    root_mean_square,
     scale_series,
     solve_in_batches,
     standardize,
@@ -191,7 +192,8 @@ class WindowForecastTask(AbstractTask):
         scores = np.moveaxis(errors / std, 2, 0)
         factors = [conformal_quantile(each, LEVEL, groups=groups) / _HALF_WIDTH for each in scores]
         say(f"Prediction intervals calibrated on validation: {', '.join(f'{each:.2f}' for each in factors)}")
-        return model.calibrate(jnp.asarray(factors, jnp.float32)), {}
+        ratios = [root_mean_square(each) / factor for each, factor in zip(scores, factors, strict=True)]
+        return model.calibrate(jnp.asarray(factors, jnp.float32), jnp.asarray(ratios, jnp.float32)), {}
 
     def _squared_errors(
         self, model: WindowEnsemble, windows: ForecastWindows, mean: np.ndarray, std: np.ndarray
@@ -201,9 +203,8 @@ class WindowForecastTask(AbstractTask):
         return np.square(error / np.asarray(units.value_scale))
 
     def _expect(self, model: WindowEnsemble, mean: Any, std: Any, xp: Any = np) -> Any:
-        """Expected values. Of standard deviations that were widened, to contain 95% of the errors of other series, too,
-        it is the learned ones that are like the errors."""
-        return self.spec.units.expect(mean, std / xp.maximum(xp.asarray(model.calibration), 1), xp)
+        """Expected values, from the size of the errors: intervals are wider if few series calibrate them."""
+        return self.spec.units.expect(mean, std * xp.asarray(model.error_ratio), xp)
 
     def forecast(
         self, model: eqx.Module, windows: ForecastWindows, *, batch_size: int = 256

@@ -322,7 +322,8 @@ def test_expected_values_do_not_depend_on_how_wide_intervals_are(tmp_path):
     loaded = config.load_data()
     task = config.build_task(loaded.spec)
     model = task.build(jax.random.key(0))
-    found = [task.forecast(each, loaded.splits.test) for each in (model, model.calibrate(jnp.full(1, 3.0)))]
+    wide = model.calibrate(jnp.full(1, 3.0), jnp.full(1, 1 / 3))  # and errors are as large as before
+    found = [task.forecast(each, loaded.splits.test) for each in (model, wide)]
     np.testing.assert_allclose(found[0][0], found[1][0], rtol=0.02)  # but for how members differ
     median = task.spec.units.restore(task._scaled(model, loaded.splits.test)[0])
     assert (found[0][0] > 1.01 * median).mean() > 0.9
@@ -338,6 +339,10 @@ def test_intervals_for_new_series_are_those_of_students_t(run):
         spec = replace(task.spec, for_new_series=for_new_series)
         refined, _ = replace(task, spec=spec).refine(model, loaded.splits, lambda text: None)
         found[for_new_series] = np.asarray(refined.calibration)
+        windows = loaded.splits.validation
+        mean, std = task._scaled(refined, windows)
+        scores = (windows.values - mean) / (std * np.asarray(refined.error_ratio))
+        np.testing.assert_allclose(np.nanmean(scores**2, axis=(0, 1)), 1, rtol=0.05)
     np.testing.assert_allclose(found[True], found[False] * 2.201 / 1.960, rtol=1e-3)  # 12 series
     config = lambda hold_out: ForecastConfig(data="pendulum", history=5, hold_out=hold_out).load_data().spec
     assert [config(hold_out).for_new_series for hold_out in ("series", "times")] == [True, False]

@@ -168,8 +168,6 @@ class DensityConfig(AbstractConfig):
         )
         if self.hidden_classes is not None and not (self.conditional and self.hidden_classes < 1):
             raise ValueError("hidden_classes is a fraction below 1 of samples with classes: add --conditional")
-        if self.hidden_classes and self.context:
-            raise ValueError("hidden_classes would hide the columns of --context, too: leave one of them out")
         if self.probes is not None and self.trace in ("exact", "hutch++"):
             raise ValueError(f"probes are those of hutchinson and gaussian: the trace {self.trace} has none")
         check_positive(self, "sharpness", "end_time", "frequency_scale")
@@ -246,6 +244,8 @@ class DensityConfig(AbstractConfig):
             return self._load_transport(loaded, self._load(self.source))
         if self.conditional and not loaded.classes:
             raise ValueError(f"{self.data} has no classes to condition on: leave --conditional out")
+        if self.hidden_classes and self.context:
+            raise ValueError("hidden_classes would hide the columns of --context, too: leave one of them out")
         if self.conditional and loaded.levels is not None and self.objective == "likelihood":
             raise ValueError(
                 "the multi-scale flow of images cannot be conditioned on classes: add --objective matching, or leave "

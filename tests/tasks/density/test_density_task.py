@@ -65,6 +65,13 @@ def test_every_field_changes_what_it_is_for(cases, field):
     assert cases[field].part in changed_parts(cases[field])
 
 
+def test_classes_are_not_hidden_next_to_columns_of_context(cases):
+    """Both are joined, and guidance would be away from the mean of the columns, too."""
+    config = dataclasses.replace(cases["hidden_classes"].base, hidden_classes=0.2, context=("a",))
+    with pytest.raises(ValueError, match="leave one of them out"):
+        config.load_data()
+
+
 SPEC = DensitySpec((2,), None, Standardizer((0.0,), (1.0,)))
 CONFIG = DensityConfig(width=4, characteristic_dim=2, solver=SolverConfig(solver="euler", steps=2))
 BATCH = DensityBatch(np.random.default_rng(0).normal(size=(8, 2)).astype(np.float32), np.zeros(8, np.int32))

@@ -4,7 +4,7 @@ import csv
 import gzip
 import io
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -126,14 +126,14 @@ def scan_records(path: Path, separator: str) -> Iterator[tuple[int, int]]:
     """Iterate over the line and the number of cells of each record, the header first. Blank lines are skipped."""
     before, last = 0, ""
 
-    def lines(file: IO[str]) -> Iterator[str]:
+    def lines(readline: Callable[[], str]) -> Iterator[str]:
         nonlocal last
-        while last := file.readline():
+        while last := readline():
             yield last
 
     try:
         with unlimited_cells(), open_text(path) as file:
-            reader = csv.reader(lines(file), delimiter=separator, skipinitialspace=True, strict=True)
+            reader = csv.reader(lines(file.readline), delimiter=separator, skipinitialspace=True, strict=True)
             for row in reader:
                 if len(row) > 1 or last.strip():  # a quoted cell without text is not a blank line
                     yield reader.line_num, len(row)

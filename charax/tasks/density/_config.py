@@ -1,6 +1,5 @@
 """The config of `charax train density`."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,7 +10,8 @@ from charax.data import Separator
 from charax.models import FlowMethod
 from charax.tasks import density
 from charax.tasks.density._designs import preset_design
-from charax.tasks.density._names import EXACT_UP_TO, CouplingName, Objective, PathName, PixelsName, TimesName
+from charax.tasks.density._names import CouplingName, Objective, PathName, PixelsName, TimesName
+from charax.tasks.density._unused import find_unused
 from charax.train import (
     ADDED_LATER,
     BATCH_SIZE,
@@ -277,28 +277,7 @@ class DensityConfig(AbstractConfig):
         return super(DensityConfig, replace(self, optimizer=optimizer)).complete(data)
 
     def unused(self, loaded: TaskData) -> Mapping[tuple[str, ...], str]:
-        names, spec = [self.data, self.source or ""], loaded.spec
-        found: dict[tuple[str, ...], str] = {}
-        if not any(map(data.is_text_table, names)):
-            found["separator",] = "only text files with columns have one: leave it out"
-        if not any(name in data.TOYS for name in names):
-            found["points",] = f"they are those of a toy, and {self.data} has its own: leave it out"
-        if self.method == "node":
-            found["characteristic_dim",] = "a node has no characteristics: choose c-node, or leave it out"
-        if len(spec.shape) == 1:
-            found["shrink",] = "only images are shrunk: leave it out"
-            by_default = self.objective != "likelihood" and self.preset != "paper"
-            if not (by_default if self.frequencies is None else self.frequencies):
-                found["frequency_scale",] = "the flow has no frequencies: add --frequencies 16, or leave it out"
-        if self.objective == "matching":
-            found["solver.adjoint",] = "flow matching takes no gradient of a solve: leave it out"
-            if math.prod(spec.shape) <= EXACT_UP_TO:
-                found["trace", "probes"] = (
-                    "flow matching needs no trace, and the likelihood of so few numbers is exact: leave it out"
-                )
-        if (self.trace or ("hutchinson" if len(spec.shape) > 1 else "exact")) in ("exact", "hutch++"):
-            found["probes",] = "only hutchinson and gaussian have some: add --trace hutchinson, or leave it out"
-        return found
+        return find_unused(self, loaded.spec)
 
     def _load_transport(self, loaded: "data.DensityData", source: "data.DensityData") -> TaskData:
         source = source.order_columns(loaded.columns)
@@ -310,7 +289,7 @@ class DensityConfig(AbstractConfig):
         ]
         trained, *held_out = pairs
         splits = Splits(self._repeat(trained, None, coupled=True), *(_first(each, self.evaluated) for each in held_out))
-        return TaskData(splits, spec, (*loaded.notes, *_pairing_note(loaded, source)))
+        return TaskData(splits, spec, (*loaded.notes, *density.TransportSpec.pairing_notes(loaded, source)))
 
     def _repeat(self, split: "DensityBatch", levels: int | None, coupled: bool) -> "DensityBatch":
         """Repeat the rows of an epoch of matching, which is short, where its evaluation is not."""
@@ -410,13 +389,6 @@ class DensityConfig(AbstractConfig):
         known = {*data.DATASETS, *data.TOYS}
         source = None if self.source is None else absolute_path(self.source, known)
         return replace(self, data=absolute_path(self.data, known), source=source)
-
-
-def _pairing_note(loaded: "data.DensityData", source: "data.DensityData") -> tuple[str, ...]:
-    if not loaded.columns or not source.columns or loaded.columns == source.columns:
-        return ()
-    pairs = ", ".join(f"{theirs} with {own}" for theirs, own in zip(source.columns, loaded.columns, strict=True))
-    return (f"The columns have other names in {source.name}, and are paired as they come: {pairs}",)
 
 
 def _first(split: "DensityBatch", count: int | None) -> "DensityBatch":

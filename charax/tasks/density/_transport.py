@@ -96,6 +96,22 @@ class TransportSpec:
         scales = loaded.standardizer, source.name, source.standardizer
         return cls(loaded.shape, *scales, source.encoder, seed, separator)
 
+    @staticmethod
+    def pairing_notes(loaded: DensityData, source: DensityData) -> tuple[str, ...]:
+        """Say how columns with other names are paired.
+
+        Args:
+            loaded: The data.
+            source: Where the flow comes from.
+
+        Returns:
+            A line, if the columns of two tables have other names.
+        """
+        if not loaded.columns or not source.columns or loaded.columns == source.columns:
+            return ()
+        pairs = ", ".join(f"{theirs} with {own}" for theirs, own in zip(source.columns, loaded.columns, strict=True))
+        return (f"The columns have other names in {source.name}, and are paired as they come: {pairs}",)
+
 
 class TransportTask(AbstractTask):
     """Learn a flow between two data sets by flow matching. There is no density, since that of the source is unknown.

@@ -62,7 +62,7 @@ class FoldPlan:
     def make_all(
         cls, raw: RawSeries, cuts: list[Cut], *, by_series: bool, folds: int | None, seed: int
     ) -> "list[FoldPlan]":
-        """The plan, and where times are held out those that end earlier, by as many test splits."""
+        """The plan, and where times are held out some that end earlier, by half of a test split each."""
         plans = [cls.make(raw, cuts, by_series=by_series, folds=folds, seed=seed)]
         for back in range(1, 1 + (0 if by_series else _EARLIER_ORIGINS)):
             earlier = [_end_earlier(cut, back) for cut in cuts]

@@ -132,7 +132,7 @@ class FlowRegressor(RegressorMixin, AbstractEstimator):
         batch_size=64,
         early_stopping=True,
         validation_fraction=0.1,
-        n_iter_no_change: int | str = "auto",
+        n_iter_no_change: Any = "auto",
         warm_start=False,
         random_state=None,
         verbose=False,

@@ -1,4 +1,4 @@
-"""Integration by diffrax: implicit methods, states at requested points, the adaptive continuous adjoint, many steps."""
+"""Integration by diffrax: implicit methods, states at requested points, the adaptive continuous adjoint."""
 
 import diffrax as dfx
 import jax

@@ -1,5 +1,6 @@
 """The three adjoints against each other and against finite differences, for all eight methods."""
 
+import math
 from collections.abc import Sequence
 
 import equinox as eqx
@@ -8,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from charax.fields import AbstractField, Condition, NetworkVelocity
+from charax.fields import AbstractField, Condition, NetworkVelocity, PlainField
 from charax.models import METHOD_NAMES, Identity, InputLayer, NeuralODE, PositionVelocity, ZeroAugment, parse_method
 from charax.models._methods import build_neural_ode
 from charax.nn import Apply, Chain, Conv, Flatten, Linear, mlp
@@ -155,6 +156,22 @@ def test_fixed_steps_with_the_continuous_adjoint_have_the_gradient_of_fixed_step
         value_and_grad(method="dopri5", steps=32, adjoint=adjoint)(point)[1] for adjoint in ("checkpoint", "backsolve")
     )
     assert_same_gradient(ours, jax.device_get(expected), atol=1e-7)
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 2, 1)], ids=["vectors", "images"])
+@pytest.mark.parametrize("steps", [32, 33, 200, 300, 1100])
+def test_states_that_are_recomputed_give_the_gradient_of_those_that_are_kept(steps, shape):
+    """One level of checkpoints, two with short and with long segments, and three; with and without a rest."""
+    field = lambda rate: PlainField(lambda u: rate * jnp.sin(3 * u), reads=("u",))
+
+    @jax.jit
+    def gradients(rate, u0):
+        end = lambda rate, u0, adjoint: Solver("midpoint", steps=steps, adjoint=adjoint).solve(field(rate), u0).u
+        loss = lambda *point: jnp.sum(end(*point) ** 2)
+        return [jax.grad(loss, (0, 1))(rate, u0, adjoint) for adjoint in ("checkpoint", "direct")]
+
+    ours, expected = gradients(jnp.array(0.7), jnp.linspace(-1, 1, 2 * math.prod(shape)).reshape(2, *shape))
+    assert_same_gradient(ours, jax.device_get(expected), atol=1e-12)
 
 
 @pytest.mark.slow

@@ -1,5 +1,7 @@
 """What the adjoints cost in memory, by XLA's own figure."""
 
+import math
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -23,14 +25,12 @@ def gradient_memory(adjoint: str, steps: int) -> int:
     return compiled.memory_analysis().temp_size_in_bytes
 
 
-@pytest.mark.parametrize(
-    ("adjoint", "most"),
-    [("backsolve", 1.05), ("checkpoint", 2.0)],  # constant, and no faster than the logarithm
-)
-def test_memory_of_a_gradient_from_50_to_1000_steps(adjoint, most):
-    few, many = gradient_memory(adjoint, 50), gradient_memory(adjoint, 1000)
+@pytest.mark.parametrize(("adjoint", "growth"), [("backsolve", lambda ratio: 1.0), ("checkpoint", lambda ratio: ratio)])
+def test_memory_of_a_gradient_is_constant_or_grows_with_the_logarithm_of_the_steps(adjoint, growth):
+    few = gradient_memory(adjoint, 50)
     assert few > 256 * 32 * 4  # the figure is there and counts at least one state
-    assert many <= most * few
+    for steps in (1_000, 20_000):
+        assert gradient_memory(adjoint, steps) <= 1.1 * growth(math.log(steps) / math.log(50)) * few
 
 
 @pytest.mark.parametrize("adjoint", ["checkpoint", "backsolve"])

@@ -7,22 +7,17 @@ from charax.fields._names import Count
 from charax.solve._controller import RecordedController
 from charax.solve._explicit.adaptive import StepControl, integrate_adaptive
 from charax.solve._explicit.backsolve import integrate_fixed_backsolve
-from charax.solve._explicit.fixed import MAX_STATES, integrate_fixed
+from charax.solve._explicit.fixed import integrate_fixed
 from charax.solve._explicit.tableau import Tableau
 from charax.solve._problem import InitialValueProblem, IntegrationResult
 from charax.solve._solution import Outcome, Stats
-
-_MAX_FIXED_STEPS = 16 * MAX_STATES
-"""The states of up to this many fixed steps are kept in two levels; of more, diffrax keeps a logarithmic number."""
 
 
 def is_explicit(problem: InitialValueProblem) -> bool:
     """Whether `integrate_explicitly` can solve it."""
     if Tableau.of(problem.method) is None or problem.at is not None:
         return False
-    if problem.steps is None:
-        return problem.adjoint == "checkpoint"
-    return problem.adjoint != "checkpoint" or problem.steps <= _MAX_FIXED_STEPS
+    return problem.steps is not None or problem.adjoint == "checkpoint"
 
 
 def integrate_explicitly(problem: InitialValueProblem) -> IntegrationResult:

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 _STEPS_PER_EPOCH = 8
 """The series of a small data set are repeated within an epoch, which ends with an evaluation and a checkpoint."""
-_KEPT_STEPS = 256
+_KEPT_STEPS = 128
 """The gradient of one step between two observations, of series up to this long on average, keeps what it needs: two
-thirds of the time of computing it again, and less memory than many other models take."""
+thirds of the time of computing it again. That takes memory for every step, so that longer series compute it again."""
 _ALIGNED_SOLVERS = ("euler", "midpoint", "bosh3")
 """Methods without a stage at the end of a step, where the path may have a kink."""
 

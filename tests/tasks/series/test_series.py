@@ -247,7 +247,7 @@ def test_each_method_has_its_solver(table):
     assert solver() == Solver("midpoint", steps=1, adjoint="direct")
     assert solver(solver=SolverConfig(adjoint="checkpoint")) == Solver("midpoint", steps=1)
     # A gradient does not keep what it needs of every step of long series, unless windows make few steps of them.
-    long = replace(spec, scaling=replace(spec.scaling, length=1000.0))
+    long = replace(spec, scaling=replace(spec.scaling, length=200.0))
     assert config.build_task(long).solver == Solver("midpoint", steps=1)
     assert replace(config, windows=20).build_task(long).solver.adjoint == "direct"
     assert solver(method="node") == Solver("midpoint", steps=8)

@@ -102,10 +102,10 @@ SETTINGS: Mapping[Budget, Setting] = MappingProxyType(
             optimizer=OptimizerConfig(learning_rate=5e-3, weight_decay=0.0, schedule="cosine", clip=10.0, ema=0.999),
             changed="flow matching instead of likelihood, of one field with a U-Net instead of a multi-scale flow, "
             "after every pixel of MNIST has become normal through a histogram of its own, and colour images have been "
-            "whitened; the images at full size; 32 passes over MNIST in mini-batches of 128, 108 over the parts "
-            "of CIFAR-10 and SVHN in mini-batches of 32 with a smaller learning rate; the moving average of the "
-            "weights over 1,000 steps; the likelihood of 1,000 test images with dopri5 at 1e-3 and one probe; one seed, unless "
-            "more are asked for",
+            "whitened; the images at full size; 32 passes over MNIST in mini-batches of 128, 108 over the parts of "
+            "CIFAR-10 and SVHN in mini-batches of 32 with a smaller learning rate; the moving average of the weights "
+            "over 1,000 steps; the likelihood of 1,000 test images with dopri5 at 1e-3 and one probe; one seed, "
+            "unless more are asked for",
             objective="matching",
         ),
         "paper": Setting(

@@ -70,6 +70,46 @@ def test_quantiles_of_a_mixture_are_those_of_its_distribution():
     np.testing.assert_allclose(smaller.mean(axis=0), np.minimum(probabilities, 1 - probabilities), rtol=0.02)
 
 
+def quantiles_row_by_row(values: np.ndarray, z: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
+    """The distribution function of the mixture at all points of all members, interpolated, for one row at a time."""
+    found = []
+    for members in np.moveaxis(np.sort(values), 1, 0):
+        pooled = np.sort(members.ravel())
+        scores = np.stack([np.interp(pooled, own, z, left=-np.inf, right=np.inf) for own in members])
+        below, above = norm.cdf(scores).mean(axis=0), norm.sf(scores).mean(axis=0)
+        scores = np.where(below < above, norm.ppf(below), norm.isf(above))
+        found.append(np.interp(norm.ppf(probabilities), scores, pooled))
+    return np.stack(found)
+
+
+Z = base_points_with_tails(64, 1e-8)[:, 0]
+SPREAD = np.exp(GENERATOR.normal(size=(3, 300, 1)))
+MIXTURES = {
+    "members that differ": GENERATOR.normal(size=(3, 300, 1)) + SPREAD * Z,
+    "members that are equal": np.repeat(SPREAD[:1] * Z, 3, axis=0),
+    "members that are far from each other": np.array([0.0, 1e3, -1e6])[:, None, None] + SPREAD * Z,
+    "equal points": np.round(SPREAD * Z),
+    "all points equal": np.zeros_like(SPREAD * Z),
+    "points in a wrong order": SPREAD * Z + 0.1 * GENERATOR.normal(size=(3, 300, len(Z))),
+    "one member": SPREAD[:1] * Z,
+}
+
+
+@pytest.mark.parametrize("name", MIXTURES)
+def test_quantiles_of_all_rows_are_those_of_each_row(name):
+    """For more rows than are computed at once, and probabilities beyond the points."""
+    probabilities = np.array([0.5, 1e-12, 1e-8, 0.01, 1 / 3, 0.9, 0.99, 1 - 1e-8, 1 - 1e-12])
+    found = mixture_quantiles(MIXTURES[name], Z, probabilities)
+    np.testing.assert_allclose(found, quantiles_row_by_row(MIXTURES[name], Z, probabilities), rtol=1e-9, atol=1e-9)
+
+
+def test_quantiles_of_far_features_are_those_of_their_points(fitted):
+    far, probabilities = np.array([[1e6], [0.5], [-999_999.0]]), np.array([1e-3, 0.5, 0.9])
+    z = base_points_with_tails(64, 1e-3)
+    expected = quantiles_row_by_row(fitted._map(far, z)[..., 0], z[:, 0], probabilities)
+    np.testing.assert_allclose(fitted.predict_quantiles(far, probabilities), expected, rtol=1e-9)
+
+
 def test_samples_have_the_quantiles(fitted):
     samples = fitted.sample(ASKED, 2_000, random_state=0)
     assert samples.shape == (3, 2_000)

@@ -268,8 +268,8 @@ def sample(
 
     from charax.tasks.density._plots import plot_samples
 
-    if output.suffix == ".png":
-        raise ValueError(f"{output} would be overwritten by the figure: give --output the name of an .npz file")
+    if output.suffix != ".npz":
+        raise ValueError(f"samples are not written to {output}: give --output the name of an .npz file")
     samples = train.sample(
         run,
         number,

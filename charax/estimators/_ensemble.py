@@ -200,7 +200,9 @@ class _Program(NamedTuple):
 def _model(objective: AbstractObjective) -> _Model:
     _, unflatten = flatten_model(objective.build(jax.random.key(0)))
     predict = lambda params, inputs: objective.predict(unflatten(params), inputs)
-    return _Model(unflatten, jax.jit(jax.vmap(predict, in_axes=(0, None))))
+    return _Model(
+        unflatten, jax.jit(jax.vmap(predict, in_axes=(0, None)), compiler_options=objective.prediction_options)
+    )
 
 
 class _Rates(NamedTuple):

@@ -292,7 +292,7 @@ class FlowRegressor(RegressorMixin, AbstractEstimator):
             SolveError: If the solve fails for one of the samples.
         """
         X, y = self._check_X(X), np.asarray(y, np.float64)
-        targets = y.reshape(len(y), -1)
+        targets = y.reshape(len(X), -1) if y.ndim > 0 and len(y) == len(X) else y
         if targets.shape != (len(X), self._outputs):
             raise ValueError(f"y must have {len(X)} rows of {self._outputs} targets, like X; got the shape {y.shape}")
         is_finite = np.isfinite(targets).all(axis=1)
@@ -315,9 +315,11 @@ class FlowRegressor(RegressorMixin, AbstractEstimator):
             The mean log-density; higher is better.
 
         Raises:
+            ValueError: If the targets or the weights do not belong to the samples, or are not valid numbers.
             SolveError: If the solve fails for one of the samples.
         """
-        return float(np.average(self.log_prob(X, y), weights=sample_weight))
+        log_prob = self.log_prob(X, y)
+        return float(np.average(log_prob, weights=check_sample_weight(sample_weight, log_prob[:, None])))
 
     @property
     def _outputs(self) -> int:

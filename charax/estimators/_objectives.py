@@ -23,7 +23,7 @@ from charax.models import (
 from charax.models.flows import ContinuousFlow, ExactTrace, Hutchinson, VectorFlowDesign
 from charax.models.matching import TIMES, FlowMatching, PairMap
 from charax.solve import Solver
-from charax.train import SolverConfig
+from charax.train import SolverConfig, small_products
 
 _MAX_EXACT_TRACE_DIM = 16
 """Up to this many features a density is trained with the exact trace. Predictions always use the exact trace."""
@@ -50,6 +50,11 @@ class AbstractObjective(ABC):
         """The solver of predictions: adaptive steps per row, so that no prediction depends on the other rows."""
         solver = self.training_solver
         return replace(solver, per_sample=solver.steps is None)
+
+    @property
+    def prediction_options(self) -> dict[str, bool | str]:
+        """Compiler options of the predictions."""
+        return small_products()
 
     @abstractmethod
     def build(self, key: PRNGKeyArray) -> eqx.Module:
@@ -86,6 +91,11 @@ class SupervisedObjective(AbstractObjective):
 
     architecture: VectorArchitecture
     is_classification: bool
+
+    @property
+    def prediction_options(self) -> dict[str, bool | str]:
+        """None: XLA's default is faster for the few products of a field with one hidden layer and few steps."""
+        return {}
 
     def build(self, key: PRNGKeyArray) -> Classifier:
         return self.architecture.build((self.features,), self.outputs, key=key)

@@ -322,7 +322,10 @@ class AbstractConfig(ABC):
         Raises:
             ValueError: If they cannot be used, or this task cannot evaluate new samples.
         """
-        raise ValueError(f"a model of the task {self.name} cannot be evaluated on new data, so {path} was not read")
+        raise ValueError(
+            f"a model of the task {self.name} cannot be evaluated on new data, so {path} was not read: use charax "
+            "predict, whose answers are per row"
+        )
 
     @abstractmethod
     def resolve_paths(self) -> Self:

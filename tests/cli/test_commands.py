@@ -125,6 +125,7 @@ def test_tables_break_no_number(capsys, monkeypatch):
         ("predict nowhere x.csv", "nowhere"),
         ("sample nowhere", "nowhere"),
         ("sample nowhere --output s.png", "--output the name of an .npz file"),
+        ("sample nowhere --output s.csv", "--output the name of an .npz file"),
         ("data fetch imagenet", "imagenet"),
         ("train classify --data nowhere.csv", "nowhere.csv"),
         ("train density --points 1", "points must be"),

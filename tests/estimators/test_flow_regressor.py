@@ -158,6 +158,13 @@ def test_bad_questions_are_answered_with_a_sentence(fitted):
         fitted.log_prob(ASKED, Y[:2])
     with pytest.raises(ValueError, match="y must be finite numbers; row 1 has nan"):
         fitted.log_prob(ASKED, [100.0, np.nan, 100.0])
+    for y in (None, 100.0):
+        with pytest.raises(ValueError, match=r"y must have 3 rows of 1 targets, like X; got the shape \(\)"):
+            fitted.score(ASKED, y)
+    with pytest.raises(ValueError, match="Sample weights must contain at least one non-zero number"):
+        fitted.score(ASKED, np.full(3, 100.0), sample_weight=np.zeros(3))
+    with pytest.raises(ValueError, match="Negative values in data passed to `sample_weight`"):
+        fitted.score(ASKED, np.full(3, 100.0), sample_weight=[1, -1, 1])
     with pytest.raises(ValueError, match="n_samples must be at least 1"):
         fitted.sample(ASKED, 0)
 

@@ -173,7 +173,9 @@ def _find_columns(loaded: DensityData, names: tuple[str, ...]) -> tuple[int, ...
     columns = loaded.columns
     unknown = [name for name in names if name not in columns]
     if unknown:
-        known = f"its columns are {', '.join(columns)}" if columns else "it is not a table with named columns"
+        known = (
+            f"its columns are {', '.join(columns)}" if columns else "it has no named columns, so leave --context out"
+        )
         raise ValueError(f"{loaded.name} has no column {', '.join(unknown)} to condition on: {known}")
     numbers = tuple(sorted({columns.index(name) for name in names}))
     if len(numbers) == len(columns):

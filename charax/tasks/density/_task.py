@@ -244,6 +244,8 @@ class DensityTask(AbstractTask):
         context: Path | None = None,
         guidance: float = 0.0,
     ) -> GeneratedSamples:
+        if guidance and self.spec.context:
+            raise ValueError("a density that is conditioned on columns cannot be guided: leave --guidance out")
         if guidance and not self.hidden_classes:
             raise ValueError(
                 "guidance needs a flow that knows the density of all classes, too: train it with --conditional "

@@ -54,8 +54,11 @@ def test_a_seed_gives_its_samples_and_a_low_temperature_gives_typical_ones(flow)
     assert sample(flow, 40, temperature=0.1).values.std(axis=0).max() < 0.3 * first.std(axis=0).max()
 
 
-def test_samples_are_not_written_over_by_their_figure(flow, refuse, tmp_path):
-    assert "would be overwritten by the figure" in refuse("sample", flow, "--output", tmp_path / "new.png")
+@pytest.mark.parametrize("name", ["new.png", "new.csv", "new"])
+def test_samples_are_written_to_an_archive_that_says_so(name, flow, refuse, tmp_path):
+    """A figure would overwrite the first one, and no program for tables could open the second."""
+    assert "give --output the name of an .npz file" in refuse("sample", flow, "--output", tmp_path / name)
+    assert not (tmp_path / name).exists()
 
 
 def test_more_samples_than_the_limit_of_cells_are_refused(flow, refuse):
@@ -125,7 +128,7 @@ def test_a_flow_of_images_does_all_of_it_after_its_training(tmp_path, ask):
         ("--trace exact --probes 2", "the trace exact has none"),
         ("--probes 0", "probes must be a number of at least 1"),
         ("--evaluated 0", "evaluated must be a number of at least 1"),
-        ("--context nowhere", "circles has no column nowhere to condition on"),
+        ("--context nowhere", "circles has no column nowhere to condition on: it has no named columns, so leave"),
     ],
 )
 def test_a_bad_setting_is_a_sentence_and_nothing_is_written(flags, words, refuse, tmp_path):

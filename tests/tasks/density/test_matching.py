@@ -199,6 +199,14 @@ def test_a_density_without_context_takes_none(flow, tmp_path, refuse):
     assert "not conditioned on columns" in refuse("sample", flow, "--context", tmp_path / "a.csv")
 
 
+def test_what_a_density_cannot_do_names_what_can_be_done(given_a, tmp_path, refuse):
+    """Guided samples are of classes, which are not hidden next to columns of context."""
+    (tmp_path / "a.csv").write_text("a\n5\n")
+    guided = ("sample", given_a, "--context", tmp_path / "a.csv", "--guidance", 1)
+    assert "conditioned on columns cannot be guided: leave --guidance out" in refuse(*guided)
+    assert "use charax predict" in refuse("evaluate", given_a, "--data", tmp_path / "a.csv")
+
+
 def test_the_context_leaves_a_column_to_learn(blob):
     with pytest.raises(ValueError, match="all columns are context"):
         DensityConfig(data=str(blob), context=("a", "b")).load_data()

@@ -284,5 +284,6 @@ def cut_window(
         np.full(len(origins), i, np.int32),
         origins.astype(np.int32),
         np.full(target.shape, -1, np.int32) if folds is None else folds[target].astype(np.int32),
+        times[origins],
     )
     return windows.anchored(units)

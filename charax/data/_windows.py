@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float32, Int32
+from jaxtyping import Float32, Float64, Int32
 
 from charax.data._autoregression import Autoregression
 from charax.data._names import TimeKind
@@ -45,6 +45,8 @@ class ForecastWindows(NamedTuple):
     """The row of the last past observation within its series."""
     fold: Int32[np.ndarray, "n horizon"]
     """The member of a model that must not learn these values, so that it can be validated on them; -1 for none."""
+    origin_time: Float64[np.ndarray, "n"]
+    """The time of the last past observation, in units of the data; of dates the days since 1970."""
 
     def take(self, rows: np.ndarray) -> "ForecastWindows":
         """Select windows.

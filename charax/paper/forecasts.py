@@ -1,6 +1,7 @@
 """Forecasts from windows of past observations, next to persistence and a linear autoregression."""
 
 import os
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from charax import data, nn, plotting, train
 from charax.paper._experiment import AbstractExperiment
+from charax.paper._forecast_origins import cut_series, pool_origins
 from charax.paper._records import RecordJob
 from charax.paper._report import Column, Figure, Report
 from charax.tasks import ForecastConfig
@@ -19,6 +21,7 @@ Name = Literal[
     "theoph-times",
     "indometh-subjects",
     "indometh-times",
+    "indometh-origins",
     "sunspot-year",
     "lotka-volterra",
     "pendulum",
@@ -34,6 +37,9 @@ class _Setting(NamedTuple):
     """The season, if there is one, in units of the data's time."""
     repeats: int = 1
     """More seeds where each holds out so few series that they decide."""
+    rows: tuple[int, ...] = ()
+    """Tests the last times of a file that ends after so many rows of each series, one after the other (rolling
+    origins); those of the whole file if empty."""
 
 
 _SMALL = ForecastConfig(
@@ -56,6 +62,8 @@ SETTINGS: Mapping[Name, _Setting] = MappingProxyType(
         "theoph-times": _Setting("theoph.csv", replace(_SMALL, context=("Wt", "Dose"), horizon=3)),
         "indometh-subjects": _Setting("indometh.csv", replace(_SMALL, hold_out="series"), repeats=4),
         "indometh-times": _Setting("indometh.csv", replace(_SMALL, horizon=3)),
+        # One row less than 11 would be a part of the same test: of 11 rows two are tested, of fewer one.
+        "indometh-origins": _Setting("indometh.csv", replace(_SMALL, horizon=3), rows=(11, 9, 8, 7, 6)),
         "sunspot-year": _Setting("sunspot-year.csv", replace(_SMALL, history=24, transform="sqrt"), period=11.0),
         "lotka-volterra": _Setting(None, _LARGE, period=6.6),
         "pendulum": _Setting(None, _LARGE, period=4.6),
@@ -115,7 +123,10 @@ class Forecasts(AbstractExperiment):
             config = replace(setting.config, data=setting.file or name, loop=loop)
             place = folder / "records" / f"{name}-seed{seed}.json"
             settings = {**to_json(config), "epochs": loop.epochs, "period": setting.period}
-            jobs.append(RecordJob(place, settings, evaluate, {"config": config, "period": setting.period}))
+            arguments: dict[str, Any] = {"config": config, "period": setting.period}
+            if setting.rows:
+                settings["rows"] = arguments["rows"] = setting.rows
+            jobs.append(RecordJob(place, settings, evaluate_origins if setting.rows else evaluate, arguments))
         return jobs
 
 
@@ -133,10 +144,25 @@ def _rows(name: Name, results: Sequence[Mapping[str, Any]]) -> list[dict[str, An
     return rows
 
 
+def evaluate_origins(
+    config: ForecastConfig, period: float | None, rows: Sequence[int], *, progress: AbstractProgress | None = None
+) -> dict[str, Any]:
+    """Train anew for each end of the file, and pool the tests of its last times."""
+    source, found = Path(find_file(config.data)), []
+    with tempfile.TemporaryDirectory() as folder:
+        for count in rows:
+            path = cut_series(source, Path(folder) / f"{count}.csv", count, series=config.series)
+            found.append(evaluate(replace(config, data=str(path)), period, progress=progress))
+    origins = [{"rows": count, **one} for count, one in zip(rows, found, strict=True)]
+    return {**pool_origins(found), "origins": origins}
+
+
 def evaluate(
     config: ForecastConfig, period: float | None, *, progress: AbstractProgress | None = None
 ) -> dict[str, Any]:
     """Train, and test next to the baselines on the same windows."""
+    import numpy as np
+
     from charax.paper import _forecast_baselines as baselines
 
     config = replace(config, data=find_file(config.data))
@@ -163,6 +189,7 @@ def evaluate(
             config.method: pooled_score(task, fitted.model, loaded.splits.test, windows.units.value_scale),
             **{name: rename(score) for name, score in scores.items()},
         },
+        "values": int(np.isfinite(windows.test.values).sum()),
         "parameters": nn.count_parameters(fitted.model),
         "best_epoch": fitted.history[-1]["best_epoch"],
         "seconds": fitted.seconds,
@@ -171,7 +198,7 @@ def evaluate(
 
 def find_file(name: str) -> str:
     """The path of a file of series, or the name of simulated ones."""
-    if name in data.DYNAMICS:
+    if name in data.DYNAMICS or Path(name).is_absolute():
         return name
     path = Path(os.environ.get("CHARAX_DATA", "data")) / "series" / name
     if not path.exists():

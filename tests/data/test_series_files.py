@@ -200,6 +200,17 @@ def test_new_series_are_scaled_as_those_trained_on_and_may_be_longer(tmp_path):
     np.testing.assert_allclose(new.split.times[0], [0, 1, 2])
 
 
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
+def test_a_new_file_is_separated_as_its_columns_say(name, tmp_path):
+    """And not as its name does: the columns that a model reads are known, and need no --separator as in training."""
+    rows = [f"s{i};{t},5;{i + t};{'up' if i % 2 else 'down'}" for i in range(20) for t in range(3)]
+    (tmp_path / name).write_text("\n".join(["series;time;u;label", *rows]))
+    scaling = load_series_dataset(str(tmp_path / name), separator=";").scaling
+    new = read_series(tmp_path / name, scaling)
+    assert new.names == [f"s{i}" for i in range(20)]
+    np.testing.assert_allclose(scaling.standardizer.inverse(new.split.values)[3, :, 0], [3, 4, 5], rtol=1e-5)
+
+
 def test_a_single_observation_is_noted(tmp_path):
     np.savez(
         tmp_path / "a.npz", x=np.random.default_rng(0).normal(size=(20, 3)), y=np.arange(20) % 2, lengths=[1] + [3] * 19

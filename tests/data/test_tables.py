@@ -136,6 +136,7 @@ def test_a_column_that_should_be_there_decides_about_the_separator(tmp_path):
     content = "a,b;target\n1,2;x\n3,4;y\n"
     assert read_text(tmp_path, content, TableRequest(expected=("target",))).names == ["a,b", "target"]
     assert read_text(tmp_path, content, TableRequest(separator=",")).names == ["a", "b;target"]
+    assert read_text(tmp_path, "c,d|a;b\n1,2;3\n", TableRequest(expected=("d|a;b", "e"))).names == ["c", "d|a;b"]
 
 
 def test_the_separator_can_be_said(tmp_path):

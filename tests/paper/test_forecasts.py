@@ -1,13 +1,16 @@
 """The baselines of `charax reproduce forecasts`, where the right answer is known."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from charax.data import load_forecast_windows
+from charax.paper import forecasts
 from charax.paper._forecast_baselines import autoregression, persistence, seasonal_persistence
-from charax.paper.forecasts import find_file
+from charax.paper._forecast_origins import cut_series, pool_origins
+from charax.paper.forecasts import SETTINGS, evaluate_origins, find_file
 
 
 def write(path: Path, values: np.ndarray) -> str:
@@ -47,3 +50,42 @@ def test_missing_files_are_a_sentence(tmp_path, monkeypatch):
     assert find_file("pendulum") == "pendulum"
     with pytest.raises(ValueError, match=r"theoph.csv does not exist: write R's data set there"):
         find_file("theoph.csv")
+
+
+def test_a_table_ends_after_the_first_rows_of_each_series(tmp_path):
+    (tmp_path / "a.csv").write_text("time,series,u\n0,x,1\n0,y,2\n1,x,3\n2,x,4\n1,y,5\n")
+    cut = cut_series(tmp_path / "a.csv", tmp_path / "b.csv", 2)
+    assert cut.read_text().split() == ["time,series,u", "0,x,1", "0,y,2", "1,x,3", "1,y,5"]
+
+
+def test_values_count_the_same_at_every_origin():
+    result = lambda values, error, covered: {
+        "values": values,
+        "methods": {"c-node": {"scaled_rmse": error, "covered": covered}},
+        "parameters": 7,
+        "seconds": 1.0,
+    }
+    assert pool_origins([result(18, 1.0, 1.0), result(6, 3.0, 0.5)]) == {
+        "values": 24,
+        "methods": {"c-node": {"scaled_rmse": pytest.approx(3**0.5), "covered": pytest.approx(21 / 24)}},
+        "parameters": 7,
+        "seconds": 2.0,
+    }
+
+
+def test_each_origin_has_a_file_that_ends_there(tmp_path, monkeypatch):
+    """So that nothing later is known when its last times are tested."""
+    monkeypatch.setenv("CHARAX_DATA", str(tmp_path))
+    (tmp_path / "series").mkdir()
+    write(tmp_path / "series" / "a.csv", np.arange(36.0).reshape(3, 12))
+    last = []
+
+    def evaluate(config, period, *, progress):
+        last.append(Path(config.data).read_text().splitlines()[-1])
+        scores = {"c-node": {"scaled_rmse": 1.0, "covered": 1.0}}
+        return {"methods": scores, "values": 3, "parameters": 1, "seconds": 1.0}
+
+    monkeypatch.setattr(forecasts, "evaluate", evaluate)
+    found = evaluate_origins(replace(SETTINGS["indometh-origins"].config, data="a.csv"), None, (11, 8))
+    assert [one["rows"] for one in found["origins"]] == [11, 8]
+    assert last == ["2,10,34.0", "2,7,31.0"]

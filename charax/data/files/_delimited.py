@@ -29,10 +29,10 @@ _EXACT: dict[str, Any] = (
 
 def read_delimited(path: Path, request: TableRequest) -> Table:
     """Read a text file with a first line of column names."""
-    separator = request.separator
-    if separator is None and ".tsv" in (suffix.lower() for suffix in path.suffixes[-2:]):
-        separator = "tab"
-    layout = find_layout(path, read_sample(path), separator=separator, expected=request.expected)
+    preferred = "tab" if ".tsv" in (suffix.lower() for suffix in path.suffixes[-2:]) else None
+    layout = find_layout(
+        path, read_sample(path), separator=request.separator, expected=request.expected, preferred=preferred
+    )
     check_lines(path, len(layout.names))
     frame = _read_frame(path, layout, request)
     locate = partial(locate_records, path, layout.separator, len(frame))

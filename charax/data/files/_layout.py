@@ -28,18 +28,24 @@ class Layout(NamedTuple):
 
 
 def find_layout(
-    path: Path, lines: Sequence[str], *, separator: str | None = None, expected: Sequence[str] = ()
+    path: Path,
+    lines: Sequence[str],
+    *,
+    separator: str | None = None,
+    expected: Sequence[str] = (),
+    preferred: str | None = None,
 ) -> Layout:
     """Find out how a text file is laid out.
 
-    The separator is the one that gives all lines the same number of columns, with as many numbers as possible.
-    `expected` are columns that should be there.
+    The separator is the one that gives the most of the columns that are expected; of several the preferred one, else
+    the one that gives all lines the same number of columns, with as many numbers as possible.
     """
     candidates = [SEPARATORS[separator]] if separator is not None else list(SEPARATORS.values())
     for number, line in enumerate(lines, start=1):
         check_passed("columns", max(map(line.count, candidates)), f"{path}, row {number}")
     tables = {each: _split(lines, each) for each in candidates}
-    chosen = max(candidates, key=lambda each: _score(tables[each], expected))
+    first = None if preferred is None else SEPARATORS[preferred]
+    chosen = max(candidates, key=lambda each: _score(tables[each], expected, is_preferred=each == first))
     if not tables[chosen]:
         raise DataError(f"{path} has no rows of data")
     header, *rows = tables[chosen]
@@ -61,16 +67,18 @@ def _split(lines: Sequence[str], separator: str) -> list[list[str]]:
     return [row for row in rows if len(row) > 1 or any(cell.strip() for cell in row)]
 
 
-def _score(rows: list[list[str]], expected: Sequence[str]) -> tuple[bool, bool, float, float, int]:
+def _score(
+    rows: list[list[str]], expected: Sequence[str], *, is_preferred: bool
+) -> tuple[int, bool, bool, float, float, int]:
     if not rows:
-        return (False, False, 0.0, 0.0, 0)
+        return (-1, False, False, 0.0, 0.0, 0)
     header, *rest = rows
     width = len(_complete(header, rest))
     names = {name.strip() for name in header}
     regular = sum(len(row) == width for row in rest) / max(1, len(rest))
     cells = [cell.strip() for row in rest for cell in row]
     numbers = sum(map(is_number, cells)) / max(1, len(cells))
-    return (names.issuperset(expected), width > 1, regular, numbers, width)
+    return (len(names & {*expected}), is_preferred, width > 1, regular, numbers, width)
 
 
 def _complete(names: list[str], rows: list[list[str]]) -> list[str]:

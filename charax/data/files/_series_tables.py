@@ -16,8 +16,9 @@ from charax.data.files._times import read_times
 def read_long_table(read: Callable[[Path, TableRequest], Table], path: Path, request: SeriesRequest) -> RawSeries:
     """Group the rows of a table by series. An empty cell of a channel is a missing value."""
     labels = (request.series,) if request.target is None else (request.series, request.target)
-    table = read(path, TableRequest(request.separator, labels=labels, expected=(request.series, request.time)))
     required = (request.series, request.time, *(() if request.target is None else (request.target,)))
+    expected = (*required, *request.channels)
+    table = read(path, TableRequest(request.separator, labels=labels, expected=expected))
     require_series_columns(table, request.series, request.time)
     if request.target is not None:
         hint = ": every row needs the target of its series; add it, or name its column in training (--target)"

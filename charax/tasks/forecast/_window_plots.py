@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from charax.data import ForecastWindows
 from charax.plotting import interpolate_observations, plot_forecast, save_figure
-from charax.tasks.forecast._window_task import WindowForecastTask, WindowSpec
+from charax.tasks.forecast._window_task import WindowForecastTask
 
 _SERIES, _POINTS = 4, 60
 
@@ -48,14 +48,9 @@ def plot_windows(task: WindowForecastTask, model: eqx.Module, windows: ForecastW
                 axis.axvline(0, color="black", linewidth=0.6, alpha=0.5)
                 axes[j, 0].set_ylabel(name)
             axes[-1, column].set_xlabel(task.spec.lead_label)
-            axes[0, column].set_title(_title(task.spec, int(one.series[0])))
+            axes[0, column].set_title(f"{units.series} {task.spec.series_name(int(one.series[0])):.30}")
         axes[0, -1].legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
     return path
-
-
-def _title(spec: WindowSpec, index: int) -> str:
-    name = spec.names[index] if index < len(spec.names) else f"number {index + 1}"
-    return f"{spec.units.series} {name:.30}"
 
 
 class _Past(NamedTuple):

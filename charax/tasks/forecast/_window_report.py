@@ -20,27 +20,29 @@ _WINDOWS = 24
 
 def report_windows(task: WindowForecastTask, model: eqx.Module, splits: Splits) -> list[Section]:
     """Some test windows; the slider chooses one."""
-    units, chosen = task.spec.units, choose_windows(splits.test, _WINDOWS)
-    frames = {
-        f"{number}": _traces(task, model, splits.test.take(np.array([row])))
-        for number, row in enumerate(chosen, start=1)
-    }
+    units = task.spec.units
+    windows = [splits.test.take(np.array([row])) for row in choose_windows(splits.test, _WINDOWS)]
+    names = [task.spec.window_name(int(one.series[0]), float(one.origin_time[0])) for one in windows]
+    frames = {name: _traces(task, model, one) for name, one in zip(names, windows, strict=True)}
     figure = sliding_figure(frames, units.values, task.spec.lead_label)
     text = (
         "The state is inferred from the past observations and continued from there; the shaded interval should contain "
-        "95% of the later observations of the test split."
+        f"95% of the later observations of the test split. Windows are named by their {units.series} and the "
+        f"{units.time} of their last observation."
     )
     forecasts = Section("Forecasts", text, figure, frame_label="window")
-    return [forecasts, *_curve_sections(task, model, [splits.test.take(np.array([row])) for row in chosen])]
+    return [forecasts, *_curve_sections(task, model, windows, names)]
 
 
-def _curve_sections(task: WindowForecastTask, model: eqx.Module, windows: list[ForecastWindows]) -> list[Section]:
+def _curve_sections(
+    task: WindowForecastTask, model: eqx.Module, windows: list[ForecastWindows], names: list[str]
+) -> list[Section]:
     """Characteristics and states from the last observation to the last forecast."""
     assert isinstance(model, WindowEnsemble)
     grids = [on_grid(one, float(one.times[0, last_forecast(one)[0]])) for one in windows]
     joined = ForecastWindows(*(np.concatenate(parts) for parts in zip(*grids, strict=True)))
     u, x = _follow(model.member(0), joined, task.solver)
-    labels, names = np.arange(len(windows)), [f"window {number}" for number in range(1, len(windows) + 1)]
+    labels = np.arange(len(windows))
     s = np.linspace(0, 1, joined.times.shape[1])
     ending = "They begin at the last observation, s = 0, with the state that is inferred from the past"
     ending += " by the first member." if model.size > 1 else "."

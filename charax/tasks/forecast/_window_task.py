@@ -82,6 +82,33 @@ class WindowSpec:
         unit = ", in days" if self.time_kind == "date" else ""
         return f"{self.units.time} since the last observation{unit}"
 
+    def series_name(self, index: int) -> str:
+        """Name a series of the data.
+
+        Args:
+            index: Its number, in the order of the file.
+
+        Returns:
+            Its name, or for one of many series its number.
+        """
+        return self.names[index] if index < len(self.names) else f"number {index + 1}"
+
+    def window_name(self, index: int, origin_time: float) -> str:
+        """Name a window by its series and the time of its last past observation.
+
+        Args:
+            index: The number of the series, in the order of the file.
+            origin_time: The time, in units of the data; of dates the days since 1970.
+
+        Returns:
+            The name.
+        """
+        time = repr(origin_time).removesuffix(".0")
+        if self.time_kind == "date":
+            second = np.datetime64("1970-01-01", "s") + np.timedelta64(round(origin_time * 86_400), "s")
+            time = str(second).replace("T", " ").removesuffix(" 00:00:00")
+        return f"{self.series_name(index)}, {self.units.time} {time}"
+
 
 class WindowForecastTask(AbstractTask):
     """Learn how series continue from windows of past observations.
@@ -222,7 +249,11 @@ class WindowForecastTask(AbstractTask):
             The mean, and the lower and upper end of the 95% prediction interval; NaN where the solve failed.
         """
         assert isinstance(model, WindowEnsemble)
-        mean, std = self._scaled(model, windows, batch_size=batch_size)
+        return self._with_interval(model, windows, *self._scaled(model, windows, batch_size=batch_size))
+
+    def _with_interval(
+        self, model: WindowEnsemble, windows: ForecastWindows, mean: np.ndarray, std: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         half = _HALF_WIDTH * self.spec.units.widen(windows.times, std)
         return self._restore(model, mean, std, half)
 
@@ -337,9 +368,16 @@ class WindowForecastTask(AbstractTask):
         }
 
     def evaluation_details(self, model: eqx.Module, split: ForecastWindows) -> dict[str, Any]:
-        """The error and the coverage of each value, by the number of observations that a forecast is ahead."""
-        mean, lower, upper = self.forecast(model, split)
+        """The error, and that of each value with its coverage, by the number of observations that a forecast is
+        ahead."""
+        assert isinstance(model, WindowEnsemble)
+        scaled, std = self._scaled(model, split)
+        mean, lower, upper = self._with_interval(model, split, scaled, std)
         truth = self.spec.units.restore(split.values)
+        # As in training, every window counts the same, however many of its values are observed.
+        square = self._squared_errors(model, split, scaled, std)
+        observed = ~np.isnan(truth)
+        each = square.sum(axis=(1, 2), where=observed) / np.maximum(observed.sum(axis=(1, 2)), 1)
         rows = []
         for j, name in enumerate(self.spec.units.values):
             for ahead in range(truth.shape[1]):
@@ -356,7 +394,7 @@ class WindowForecastTask(AbstractTask):
                             "covered": float(inside.mean()),
                         }
                     )
-        return {"horizons": rows}
+        return {"scaled_rmse": float(np.sqrt(each.mean())), "horizons": rows}
 
     def plot(self, model: eqx.Module, splits: Splits, folder: Path, *, data: str) -> list[Path]:
         from charax.tasks.forecast._window_plots import plot_windows

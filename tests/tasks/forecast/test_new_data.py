@@ -97,6 +97,16 @@ def test_dates_of_forecasts_are_those_of_the_file(run, tmp_path, ask, refuse):
     assert "give dates" in refuse("predict", run, new, "--output", tmp_path / "none.csv")
 
 
+def test_windows_of_dates_are_named_by_the_date_of_their_last_observation(run, lines):
+    loaded = charax.load_run(run)
+    spec, test = loaded.trained.task.spec, loaded.splits.test
+    dates = {tuple(line.split(",")[:2]) for line in chain(*lines.values())}
+    for series, time in zip(test.series, test.origin_time, strict=True):
+        name, date = spec.window_name(int(series), float(time)).split(", day ")
+        assert (name, date) in dates
+    assert spec.window_name(1, 0.75) == "Berlin, day 1970-01-01 18:00:00"
+
+
 def test_a_known_column_that_is_missing_is_asked_for(run, tmp_path, refuse):
     (tmp_path / "new.csv").write_text("city,day,rain,wind\nRome,2024-01-01,1,2\nRome,2024-01-02,,\n")
     reason = refuse("predict", run, tmp_path / "new.csv", "--output", tmp_path / "none.csv")

@@ -108,8 +108,9 @@ def test_validation_says_how_much_of_the_correction_is_kept(kept, run):
 
 
 def test_evaluate_has_errors_and_coverage_by_horizon(run, ask):
-    answer = ask("evaluate", run)
-    assert answer["squared_error"] ** 0.5 == pytest.approx(charax.load_run(run).summary()["scaled_rmse"], rel=1e-5)
+    answer, trained = ask("evaluate", run), charax.load_run(run).summary()
+    for error in (answer["squared_error"] ** 0.5, answer["scaled_rmse"]):
+        assert error == pytest.approx(trained["scaled_rmse"], rel=1e-5)
     assert [(row["value"], row["ahead"]) for row in answer["horizons"]] == [(v, h) for v in "uv" for h in (1, 2, 3)]
     assert all(0 <= row["covered"] <= 1 and row["rmse"] > 0 for row in answer["horizons"])
 
@@ -360,12 +361,19 @@ def test_a_bad_setting_is_a_sentence_and_leaves_nothing(flags, words, refuse, tm
     assert not list(tmp_path.iterdir())
 
 
-def test_the_report_shows_windows_with_what_came_before_and_after(run):
+def test_the_report_shows_windows_with_what_came_before_and_after(run, table):
     loaded = charax.load_run(run)
     task, model = loaded.trained
     section, *curves = task.report(model, loaded.splits, data="driven")
     assert [each.title for each in curves] == ["Learned characteristics x(s)", "Trajectories u(s)"]
     assert (section.title, section.frame_label) == ("Forecasts", "window")
+    named = [frame.name.split(", time ") for frame in section.figure.frames]
+    with table.open() as file:
+        times = {(row["series"], float(row["time"])) for row in csv.DictReader(file)}
+    assert len(named) == 12
+    assert {(name, float(time)) for name, time in named} <= times
+    heads = [trace.name for trace in curves[0].figure.data if trace.name]
+    assert heads == [", time ".join(each) for each in named]
     interval, line, past, later = section.figure.data[:4]
     upper, lower = np.split(np.asarray(interval.y), 2)
     assert ((lower[::-1] < line.y) & (line.y < upper)).all()
